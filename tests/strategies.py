@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from probox import Detections, GroundTruth
-from probox.tables.masks import Masks
+from probox import Detections, GroundTruth, Masks
 
 CLASSES = ("person", "cup", "dog")
 
@@ -78,6 +77,19 @@ def random_world(seed: int, *, heatmaps: bool = True, max_images: int = 4) -> tu
         heatmaps=tuple(maps) if any(m is not None for m in maps) else None,
     )
     return truth, found
+
+
+def with_box_masks(truth: GroundTruth, found: Detections) -> Detections:
+    """Return detections whose masks are the pixels of their boxes, without every third pixel of a row."""
+    rows = truth.dataset.rows_of(found.image_ids)
+    masks = []
+    for (width, height), box in zip(truth.dataset.shapes[rows].tolist(), found.boxes, strict=True):
+        x1, y1, x2, y2 = np.clip(box, 0, [width - 1, height - 1] * 2).astype(int)
+        mask = np.zeros((height, width), bool)
+        mask[y1 : y2 + 1, x1 : x2 + 1] = True
+        mask[y1 + 1 : y2 : 3, x1 : x2 + 1 : 3] = False
+        masks.append(mask)
+    return found.replace(masks=Masks.from_arrays(masks))
 
 
 worlds = st.integers(0, 2**32 - 1).map(random_world)

@@ -1,10 +1,12 @@
 // Box matching and precision: checks shapes, releases the GIL, hands arrays over.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -20,11 +22,30 @@ using namespace probox;
 
 namespace {
 
+// Checks overlaps of `count` detections with `objects`; none if they are not given.
+std::optional<probox::boxes::Overlaps> checked_overlaps(size_t count, size_t objects,
+                                                        const std::optional<Column<double>>& areas,
+                                                        const std::optional<Column<int64_t>>& offsets,
+                                                        const std::optional<Column<int64_t>>& rows,
+                                                        const std::optional<Column<double>>& ious) {
+  if (!offsets) return std::nullopt;
+  require(areas && rows && ious && areas->shape(0) == count && ious->shape(0) == rows->shape(0),
+          "expected columns of overlaps of one length");
+  require_offsets(*offsets, count, rows->shape(0), "expected ascending offsets from 0 to the number of overlaps");
+  require_rows(*rows, objects, "expected rows of objects");
+  for (size_t d = 0; d < count; ++d)
+    for (int64_t p = offsets->data()[d] + 1; p < offsets->data()[d + 1]; ++p)
+      require(rows->data()[p - 1] < rows->data()[p], "expected ascending objects of each detection");
+  return probox::boxes::Overlaps{offsets->data(), rows->data(), ious->data(), areas->data()};
+}
+
 nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double> boxes, Table<double> extents,
                      Column<double> score, Column<bool> lenient, Column<int64_t> object_offsets, Column<int32_t> object_labels,
                      Table<double> object_boxes, Table<double> object_extents, Column<double> object_areas,
                      Column<bool> object_crowd, Column<double> iou_thresholds, Table<double> area_ranges,
-                     int64_t max_detections, int threads) {
+                     int64_t max_detections, int threads, std::optional<Column<double>> areas,
+                     std::optional<Column<int64_t>> overlap_offsets, std::optional<Column<int64_t>> overlap_objects,
+                     std::optional<Column<double>> overlap_ious) {
   const size_t n = image.shape(0), m = object_labels.shape(0);
   require(label.shape(0) == n && boxes.shape(0) == n && extents.shape(0) == n && score.shape(0) == n &&
               lenient.shape(0) == n,
@@ -50,9 +71,14 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
   require(max_detections >= 0, "expected a limit of detections of at least 0");
   volume(n, area_ranges.shape(0));
 
-  const probox::boxes::Found found{
-      static_cast<int64_t>(n), image.data(), label.data(), {boxes.data(), extents.data()}, score.data(),
-      lenient.data()};
+  const auto overlaps = checked_overlaps(n, m, areas, overlap_offsets, overlap_objects, overlap_ious);
+  const probox::boxes::Found found{static_cast<int64_t>(n),
+                                   image.data(),
+                                   label.data(),
+                                   {boxes.data(), extents.data()},
+                                   score.data(),
+                                   lenient.data(),
+                                   overlaps ? &*overlaps : nullptr};
   const probox::boxes::Truth truth{images,
                                    offsets,
                                    object_labels.data(),
@@ -137,9 +163,11 @@ nb::tuple precision_at_recall(Column<int64_t> order, Column<int64_t> offsets, Co
 
 void bind_box_measures(nb::module_& m) {
   m.def("match_boxes", &match_boxes, nb::kw_only(), "image_rows"_a, "labels"_a, "boxes"_a, "extents"_a, "scores"_a,
-        "lenient"_a, "object_offsets"_a, "object_labels"_a, "object_boxes"_a, "object_extents"_a, "object_areas"_a, "object_crowd"_a,
-        "iou_thresholds"_a, "area_ranges"_a, "max_detections"_a, "threads"_a,
-        "Match detections with objects image by image and class by class, greedily from the highest score down.");
+        "lenient"_a, "object_offsets"_a, "object_labels"_a, "object_boxes"_a, "object_extents"_a, "object_areas"_a,
+        "object_crowd"_a, "iou_thresholds"_a, "area_ranges"_a, "max_detections"_a, "threads"_a, "areas"_a = nb::none(),
+        "overlap_offsets"_a = nb::none(), "overlap_objects"_a = nb::none(), "overlap_ious"_a = nb::none(),
+        "Match detections with objects image by image and class by class, greedily from the highest score down: by IoU of "
+        "boxes, or by given overlaps.");
   m.def("score_order", &score_order, "labels"_a, "scores"_a, "classes"_a, "threads"_a,
         "Return rows by class and descending score, ties in order, and the start of each class.");
   m.def("precision_at_recall", &precision_at_recall, nb::kw_only(), "order"_a, "offsets"_a, "scores"_a, "ranks"_a,

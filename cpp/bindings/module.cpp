@@ -11,6 +11,7 @@ void bind_heatmap(nb::module_& m);
 void bind_image_groups(nb::module_& m);
 void bind_instruction_sets(nb::module_& m);
 void bind_labels(nb::module_& m);
+void bind_mask_overlaps(nb::module_& m);
 void bind_masks(nb::module_& m);
 void bind_optimal_lrp(nb::module_& m);
 void bind_pairs(nb::module_& m);
@@ -34,6 +35,7 @@ NB_MODULE(_core, m) {
   bind_image_groups(m);
   bind_instruction_sets(m);
   bind_labels(m);
+  bind_mask_overlaps(m);
   bind_masks(m);
   bind_pmb_nll(m);
   bind_readers(m);

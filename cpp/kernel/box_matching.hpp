@@ -1,4 +1,4 @@
-// COCO's greedy matching of boxes.
+// COCO's greedy matching of boxes or masks.
 //
 // Images are distributed over threads; each writes to its own memory, so results are bit-identical for any number of
 // threads.
@@ -40,6 +40,13 @@ inline double overlap(const Boxes& found, int64_t d, const Boxes& truth, int64_t
   return both / either;
 }
 
+// Given overlaps that replace those of boxes, for example of masks: pairs of detection d are begin[d]..begin[d + 1], with
+// ascending rows of objects. Other pairs do not overlap. `area` is that of detections.
+struct Overlaps {
+  const int64_t *begin, *object;
+  const double *iou, *area;
+};
+
 struct Found {
   int64_t count;
   const int64_t* image;  // row of the ground truth's images, -1: unknown
@@ -47,6 +54,8 @@ struct Found {
   Boxes boxes;
   const double* score;
   const bool* lenient;  // without a match: ignored
+  const Overlaps* overlaps = nullptr;  // null: those of boxes
+  double area(int64_t d) const { return overlaps ? overlaps->area[d] : boxes.area(d); }
 };
 
 struct Truth {
@@ -151,7 +160,7 @@ class GroupMatcher {
             if (range == 0) out.object[at + i] = static_cast<int32_t>(objects[first->object] - first_object);
           }
         }
-        const double area = found_.boxes.area(rows[i]);
+        const double area = found_.area(rows[i]);
         if (area < low || area > high || found_.lenient[rows[i]]) out.ignored[cell] |= all_thresholds() & ~out.matched[cell];
       }
     }
@@ -172,12 +181,26 @@ class GroupMatcher {
     begin_.assign(1, 0);
     for (int64_t i = 0; i < count; ++i) {
       check_interrupt_();
-      for (size_t g = 0; g < objects.size(); ++g) {
-        const double iou = overlap(found_.boxes, rows[i], truth_.boxes, objects[g], truth_.crowd[objects[g]]);
-        if (!(iou < least(0))) candidates_.push_back({static_cast<int32_t>(g), iou});
+      if (found_.overlaps) {
+        list_given(rows[i], objects);
+      } else {
+        for (size_t g = 0; g < objects.size(); ++g)
+          list(g, overlap(found_.boxes, rows[i], truth_.boxes, objects[g], truth_.crowd[objects[g]]));
       }
       begin_.push_back(candidates_.size());
     }
+  }
+
+  void list_given(int64_t row, const std::vector<int64_t>& objects) {
+    const Overlaps& given = *found_.overlaps;
+    for (int64_t p = given.begin[row]; p < given.begin[row + 1]; ++p) {
+      const auto at = std::lower_bound(objects.begin(), objects.end(), given.object[p]);
+      if (at != objects.end() && *at == given.object[p]) list(at - objects.begin(), given.iou[p]);
+    }
+  }
+
+  void list(int64_t object, double iou) {
+    if (!(iou < least(0))) candidates_.push_back({static_cast<int32_t>(object), iou});
   }
 
   // Sets the bits of one detection; returns its match at the first threshold, if any. The best free

@@ -123,7 +123,7 @@ def judge_matches(
 def instruction_sets() -> list[str]: ...
 def use_instruction_set(name: str) -> str: ...
 
-# ---- Box measures: cpp/bindings/box_measures.cpp, optimal_lrp.cpp
+# ---- Box measures: cpp/bindings/box_measures.cpp, mask_overlaps.cpp, optimal_lrp.cpp
 
 class _Matches(TypedDict):
     image_rows: _Int32
@@ -154,7 +154,28 @@ def match_boxes(
     area_ranges: _Float64,
     max_detections: int,
     threads: int,
+    areas: _Float64 | None = None,
+    overlap_offsets: _Int64 | None = None,
+    overlap_objects: _Int64 | None = None,
+    overlap_ious: _Float64 | None = None,
 ) -> _Matches: ...
+def mask_overlaps(
+    *,
+    image_rows: _Int64,
+    labels: _Int32,
+    boxes: _Int32,
+    pixels: _Int64,
+    offsets: _Int64,
+    runs: _Int32,
+    object_offsets: _Int64,
+    object_labels: _Int32,
+    object_crowd: _Bool,
+    object_boxes: _Int32,
+    object_pixels: _Int64,
+    object_run_offsets: _Int64,
+    object_runs: _Int32,
+    threads: int,
+) -> tuple[_Int64, _Int64, _Float64]: ...
 def score_order(labels: _Int32, scores: _Float64, classes: int, threads: int) -> tuple[_Int64, _Int64]: ...
 def precision_at_recall(
     *,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
-from tests.strategies import CLASSES, random_world
+from tests.strategies import CLASSES, random_world, with_box_masks
 
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError
@@ -68,7 +68,7 @@ def test_a_swap_is_the_evaluation_of_the_mixed_files(seed: int, sides: list[bool
 @examples(15)
 def test_parts_of_classes_are_what_per_class_measures(measure, seed: int) -> None:
     truth, found = random_world(seed)
-    result = probox.evaluate(truth, found, measures=measure_names())
+    result = probox.evaluate(truth, with_box_masks(truth, found), measures=measure_names())
     groups = measure.per_class(result)
     key = measure.headline.key
     for label, name in enumerate(CLASSES):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from tests.strategies import with_box_masks
 from tests.worlds import boxes_truth, simulated
 
 import probox
@@ -114,7 +115,7 @@ def test_blocks(replicates: int, images: int, expected: list[tuple[int, int]]) -
 @pytest.fixture(scope="module")
 def measured() -> Evaluation:
     truth = boxes_truth(67)
-    return evaluate(truth, simulated(truth, false_per_image=1, miss_rate=0.1), measures="all")
+    return evaluate(truth, with_box_masks(truth, simulated(truth, false_per_image=1, miss_rate=0.1)), measures="all")
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples, others_slow
-from tests.strategies import random_world
+from tests.strategies import random_world, with_box_masks
 
 import probox
 from probox import Convention, Detections, Evaluation, GroundTruth, InputError, evaluate
@@ -154,7 +154,8 @@ def test_nothing_to_gain():
 
 @pytest.fixture(scope="module")
 def on_the_grid():
-    result = evaluate(*random_world(1), measures="all")
+    truth, found = random_world(1)
+    result = evaluate(truth, with_box_masks(truth, found), measures="all")
     return result, [result.at_threshold(t).summary() for t in GRID]
 
 

@@ -25,7 +25,7 @@ WRONG = [
     (f"{SCORE} --measures pdq,iou", "iou"),
     (f"{TABLE} --measures enrgy", "Did you mean energy?"),
     *((f"{SCORE} --measures {name}", COCO) for name in COCO_NAMES),
-    (f"{SCORE} --measures pdq --coco", "--coco needs the metric map: add it to --measures"),
+    (f"{SCORE} --measures pdq --coco", "--coco needs the metric map or map-mask: add it to --measures"),
     (f"{SCORE} --coco --keep summary", "--coco needs the matches of boxes: use --keep matches or --keep all"),
     (f"{SCORE} --label-threshold auto --part 1/2", AUTO.format("--part")),
     (f"{SCORE} --label-threshold auto --keep matches", AUTO.format("--keep matches")),

@@ -6,7 +6,7 @@ import numpy as np
 
 from probox import Evaluation
 
-TABLES = ("dataset", "objects", "detections", "pairs")
+TABLES = ("dataset", "objects", "detections", "pairs", "overlaps")
 
 
 def assert_equal(one: Evaluation, other: Evaluation, rtol: float = 0.0) -> None:

@@ -245,7 +245,8 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], None], str
     "a note among warnings": (
         say("warnings", [{"code": "keypoints-not-read", "count": None, "fields": {}}]), "warnings: expected codes of"
     ),
-    "types of other columns": (say("types", {"scores": "<f4"}), "types: expected the types of scores"),
+    "types of other columns": (say("types", {"boxes": {"scores": "<f4"}}), "types: expected the types of scores"),
+    "types of another group": (say("types", {"scores": "<f4"}), "types: expected some of boxes, masks"),
     "no types": (say("types", {}), "the checksum does not match"),
     "kept in another way": (say("keep", "nothing"), ""),
 }  # fmt: skip

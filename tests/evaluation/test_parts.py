@@ -12,7 +12,7 @@ import pytest
 from tests.amounts import others_slow, some_of
 from tests.evaluation.equal import assert_equal
 from tests.evaluation.worlds import many_images
-from tests.strategies import random_world
+from tests.strategies import random_world, with_box_masks
 
 import probox
 from probox import Detections, Evaluation, GroundTruth, InputError, evaluate, merge
@@ -52,6 +52,7 @@ def test_parts_may_be_given_as_numbers() -> None:
 def test_every_measure_of_64_parts_in_any_order() -> None:
     """All numbers of all measures, of all groups; and the tables."""
     truth, found = many_images(5)
+    found = with_box_masks(truth, found)
     whole = evaluate(truth, found, measures="all")
     order = np.random.default_rng(0).permutation(64) + 1
     parts = [evaluate(truth, found, part=f"{number}/64", measures="all") for number in order]

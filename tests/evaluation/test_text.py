@@ -219,4 +219,6 @@ def test_metrics_of_the_standard_table_are_rows_where_columns_do_not_fit():
 def test_rows_are_called_as_the_option_that_asks_for_them():
     for measure in MEASURES:
         plain = str(measure.headline.heading).lower().replace("-", "")
-        assert measure.name.replace("-", "") in plain, measure.name
+        name = measure.name.removesuffix("-mask")
+        assert name.replace("-", "") in plain, measure.name
+        assert plain.startswith("mask") == measure.name.endswith("-mask")

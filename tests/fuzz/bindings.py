@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from tests.strategies import with_box_masks
 
 import probox
 from probox import Convention, Detections, GroundTruth, _core
@@ -148,8 +149,9 @@ def _evaluate() -> None:
         classes=["cup", "dog"], image_ids=[1] * 40 + [2] * 8, boxes=boxes(48),
         label_probs=np.stack([scores, 1 - scores], axis=1), covariances=np.tile(np.eye(2) * 2 + 0.5, (48, 2, 1, 1)),
     )  # fmt: skip
-    for measures in (("pdq", "map", "lrp"), ("pmb-nll",)):
-        probox.evaluate(truth, found, measures=measures, threads=2).summary()
+    masked = with_box_masks(truth, found)
+    for measures in (("map-mask",), ("pdq", "map", "lrp"), ("pmb-nll",)):
+        probox.evaluate(truth, masked, measures=measures, threads=2).summary()
     box, covariance = found.boxes[0], found.covariances
     assert covariance is not None
     heatmap(box, covariance[0], 48, 40, Convention())

@@ -76,6 +76,11 @@ NUMBERS: list[tuple[str, str | int, Any, float, str]] = [
     ("score_images", "Found.covariances", ..., np.nan, "covariance is not finite"),
     ("score_images", "Objects.mask_pixels", 0, MOST, "empty or outside"),
     ("match_boxes", "scores", 1, np.nan, "score of NaN"),
+    ("mask_overlaps", "boxes", (0, 2), 2**31 - 1, "boxes of pixels"),
+    ("mask_overlaps", "pixels", 0, 0, "empty box"),
+    ("mask_overlaps", "offsets", 1, MOST, "ascending offsets"),
+    ("mask_overlaps", "runs", (0, 1), -(2**31), "runs of pixels"),
+    ("mask_overlaps", "image_rows", 0, MOST, "rows of images"),
     ("score_order", 1, 0, np.nan, "score of NaN"),
     ("assign_pairs", "qualities", ..., 1e308, "from 0 to 1e100"),
     ("resampled_lrp", "weights", (0, 0), 2**31 - 1, "weights"),
@@ -135,6 +140,24 @@ def test_label_columns_that_do_not_fit_are_refused(changes: dict[str, Any], reas
 def test_places_beyond_the_labels_are_refused(rows: list[int], columns: list[int]) -> None:
     with pytest.raises(ValueError, match=r"out of range|one column per row"):
         _core.label_values(_core.LabelTable(**LABELS), np.array(rows), np.array(columns))
+
+
+def test_hostile_overlaps_are_refused() -> None:
+    calls = recorded_calls()["match_boxes"]
+    which = next(number for number, call in enumerate(calls) if "overlap_objects" in call.named)
+    own = calls[which].named
+    twice = own["overlap_objects"].copy()
+    first = int(np.flatnonzero(np.diff(own["overlap_offsets"]) > 1)[0])
+    twice[own["overlap_offsets"][first] + 1] = twice[own["overlap_offsets"][first]]
+    for place, value, reason in (
+        ("overlap_objects", np.full_like(twice, MOST), "rows of objects"),
+        ("overlap_objects", twice, "ascending objects"),
+        ("overlap_offsets", own["overlap_offsets"][1:], "ascending offsets"),
+        ("overlap_ious", own["overlap_ious"][1:], "overlaps of one length"),
+        ("areas", None, "overlaps of one length"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            changed("match_boxes", place, value, which).run()
 
 
 @pytest.mark.parametrize("layout", ["misaligned", "transposed"])

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.measures.toy import TOY
+from tests.strategies import with_box_masks
 
 import probox
 
 # Help texts, made once, name the standard measures: they are made before the toy is one of them.
 import probox.cli.evaluate
-from probox import Evaluation, InputError
+from probox import Detections, Evaluation, InputError
 from probox.cli import main
 from probox.demo import Demo
 from probox.evaluation.group_tables import COUNTS
@@ -39,6 +40,12 @@ def result(toy: Measure, demo: Demo) -> Evaluation:
     return probox.evaluate(demo.truth, demo.detectors["probabilistic"])
 
 
+def detections_for(measure: Measure, demo: Demo) -> Detections:
+    """Return detections with masks only if a measure needs them."""
+    found = demo.detectors["probabilistic"]
+    return with_box_masks(demo.truth, found) if "masks" in measure.needs else found
+
+
 def expected(result: Evaluation) -> float:
     table = result.detections
     return float(np.mean(table.scores[table.verdicts == Verdict.TP]))
@@ -60,7 +67,7 @@ def test_a_summary_has_the_columns_in_their_order(
     measure: Measure, demo: Demo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "MEASURES", (measure,))
-    result = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=[measure.name])
+    result = probox.evaluate(demo.truth, detections_for(measure, demo), measures=[measure.name])
     keys = [column.key for column in measure.columns if not column.optional]
     assert list(result.summary()) == list(measure.nothing()) == keys
     for groups, has_them in ((result.per_class(), measure.per_class), (result.per_size(), measure.per_size)):
@@ -72,11 +79,16 @@ def test_a_measure_reads_what_it_needs_and_nothing_else(
     measure: Measure, demo: Demo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "MEASURES", (measure,))
-    result = probox.evaluate(demo.truth, demo.detectors["probabilistic"], measures=[measure.name])
+    result = probox.evaluate(demo.truth, detections_for(measure, demo), measures=[measure.name])
     result.summary()
-    read = {"pairs": len(result.pairs) > 0, "boxes": "box_matches" in vars(result)}
+    read = {
+        "pairs": len(result.pairs) > 0,
+        "boxes": "box_matches" in vars(result),
+        "masks": "mask_matches" in vars(result),
+    }
     assert {name for name, true in read.items() if true} == measure.needs - {"labels"}  # which are there anyway
     assert result.has_pairs == ("pairs" in measure.needs)
+    assert result.has_overlaps == (len(result.overlaps) > 0) == ("masks" in measure.needs)
 
 
 def test_names_and_keys_are_used_once() -> None:

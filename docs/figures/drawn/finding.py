@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import probox
 from drawn.common import COLOURS, INK, beside, changed, demo, evaluate, figure, mark_least, panels
 from probox.measures.boxes.matching import IOU_THRESHOLDS
 from probox.measures.boxes.optimal_lrp import lrp_curve
@@ -77,5 +78,59 @@ def draw_lrp() -> Any:
         ylabel="LRP, lower is better",
         title=f'LRP of "{name}" and its minimum',
     )
+    beside(axes)
+    return fig
+
+
+MARGINS = np.arange(9)
+"""Pixels by which masks of `summaries_of_margins` are too wide on each side."""
+
+
+def summaries_of_margins(measure: str) -> list[dict[str, float]]:
+    """Return the values of a metric for masks of the ground truth with margins."""
+    truth, summaries = demo().truth, []
+    for margin in MARGINS.tolist():
+        masks = []
+        for row in range(len(truth)):
+            width, height = truth.dataset.shapes[truth.image_rows[row]].tolist()
+            mask = truth.masks.to_array(row, height, width)
+            for _ in range(margin):
+                wider = np.pad(mask, 1)
+                mask = mask | wider[2:, 1:-1] | wider[:-2, 1:-1] | wider[1:-1, 2:] | wider[1:-1, :-2]
+            masks.append(mask)
+        found = probox.Detections(
+            classes=truth.classes,
+            image_ids=truth.image_ids[truth.image_rows],
+            boxes=truth.boxes,
+            label_probs=np.eye(len(truth.classes))[truth.labels],
+            masks=probox.Masks.from_arrays(masks),
+        )
+        summaries.append(probox.evaluate(truth, found, measures=measure).summary())
+    return summaries
+
+
+@figure("map-mask")
+def draw_mask_map() -> Any:
+    summaries = summaries_of_margins("map-mask")
+    fig, axes = panels()
+    for number, (key, label) in enumerate({"mask_mAP": "mAP", "mask_AP50": "AP50", "mask_AP75": "AP75"}.items()):
+        axes.plot(MARGINS, [100 * own[key] for own in summaries], "-o", color=COLOURS[number], label=label)
+    axes.set(xlabel="margin of masks [px]", ylabel="mask mAP [%], higher is better", ylim=(0, 104))
+    axes.set_title("mAP of masks that are too wide")
+    beside(axes)
+    return fig
+
+
+@figure("lrp-mask")
+def draw_mask_lrp() -> Any:
+    summaries = summaries_of_margins("lrp-mask")
+    words = {"": "moLRP", "_loc": "localisation", "_fp": "false positives", "_fn": "missed objects"}
+    fig, axes = panels()
+    for number, (part, label) in enumerate(words.items()):
+        values = [own[f"mask_moLRP{part}"] for own in summaries]
+        style = "--" if part == "_fn" else "-"
+        axes.plot(MARGINS, values, style, color=INK if not part else COLOURS[number - 1], label=label)
+    axes.set(xlabel="margin of masks [px]", ylabel="error, lower is better", ylim=(0, 1.04))
+    axes.set_title("LRP of masks that are too wide")
     beside(axes)
     return fig

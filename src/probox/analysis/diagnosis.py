@@ -44,7 +44,7 @@ from probox.analysis.threshold_sweep import Rematches
 from probox.analysis.thresholds import BestThreshold, best_threshold, find_best_pdq
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
-from probox.measures.registry import all_measures, measures_called
+from probox.measures.registry import all_measures, asks_for_all, measures_called, need_masks
 from probox.measures.scoring.score_rows import with_density
 from probox.notes import Note
 
@@ -188,6 +188,8 @@ def diagnose(
     table, pairs = evaluation.detections, evaluation.matched_pairs
     asked = dict.fromkeys(["pdq", *thresholds_for]) if len(table) else {}
     sought = [name for name in asked if name != "pdq" or evaluation.has_pairs]
+    if asks_for_all(asked) and not evaluation.has_overlaps:
+        sought = [name for name in sought if not need_masks([name])]
     scene, unscored = _make_rescorer(evaluation, threads)
     step = _count_steps(progress, len(RULES) + len(sought) + (3 if scene is None else 7))
     factor = step(find_error_factor(evaluation, replicates=replicates, seed=seed))
@@ -255,7 +257,9 @@ def _compute_numbers(evaluation: Evaluation) -> tuple[dict[str, float], list[Not
     """Return the columns of all metrics beyond the standard ones, and notes on missing ones."""
     numbers: dict[str, float] = {}
     notes: list[Note] = []
-    for measure in (measure for measure in all_measures() if not measure.standard):
+    for measure in all_measures():
+        if measure.standard or ("masks" in measure.needs and not evaluation.has_overlaps):
+            continue
         if "labels" in measure.needs and evaluation.detections.label_probs is None:
             numbers.update(measure.nothing())
             notes.append(Note("no-label-metrics"))

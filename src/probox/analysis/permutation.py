@@ -13,29 +13,27 @@ from probox.analysis.resampling import Block, cut_blocks, resample, stack_number
 from probox.evaluation.result import Evaluation
 from probox.measures.measure import Measure, Resampled, Weights
 from probox.support.types import Floats, Ints
+from probox.tables.results import renumber_pairs
 
 
 def take_class(evaluation: Evaluation, label: int, measure: Measure) -> tuple[Evaluation, Ints]:
     """Return the part of an evaluation that a metric uses for one class, as `Measure.per_class`, and its image rows.
 
     Metrics of matches by pixels count a match under the object's class, and an unmatched detection under its predicted
-    class. Metrics of matches by boxes count detections under their predicted class. Metrics without matches use all
-    detections in images with objects of the class.
+    class. Metrics of matches by boxes or masks count detections under their predicted class. Metrics without matches
+    use all detections in images with objects of the class.
     """
     objects, detections = evaluation.objects, evaluation.detections
     of_object, of_detection = objects.labels == label, detections.labels == label
     if "pairs" in measure.needs:
         partners = detections.partners
         of_detection = np.where(partners >= 0, of_object[partners] if len(of_object) else False, of_detection)
-    elif "boxes" not in measure.needs:
+    elif not {"boxes", "masks"} & measure.needs:
         of_detection = np.isin(detections.image_rows, objects.image_rows[of_object])
     there, found = np.flatnonzero(of_object), np.flatnonzero(of_detection)
     images = np.union1d(objects.image_rows[there], detections.image_rows[found])
     new_object, new_detection = np.full(len(objects), -1), np.full(len(detections), -1)
     new_object[there], new_detection[found] = np.arange(len(there)), np.arange(len(found))
-    pairs = evaluation.pairs
-    inside = (new_object[pairs.objects] >= 0) & (new_detection[pairs.detections] >= 0)
-    pairs = pairs.take(np.flatnonzero(inside))
     part = dataclasses.replace(
         evaluation,
         dataset=evaluation.dataset.take(images),
@@ -47,7 +45,8 @@ def take_class(evaluation: Evaluation, label: int, measure: Measure) -> tuple[Ev
             image_rows=np.searchsorted(images, detections.image_rows[found]),
             partners=_renumber(detections.partners[found], new_object),
         ),
-        pairs=pairs.replace(objects=new_object[pairs.objects], detections=new_detection[pairs.detections]),
+        pairs=renumber_pairs(evaluation.pairs, new_detection, new_object),
+        overlaps=renumber_pairs(evaluation.overlaps, new_detection, new_object),
         masks=evaluation.masks.take(there),
         input_notes=(),
     )

@@ -151,7 +151,8 @@ def choose_measures(
         return tuple(measure for measure in held if measure.resampled is not None), notes
     wanted = measures_called(named_measures(names))
     if isinstance(names, str) and names.strip().lower() == "all":
-        wanted = tuple(measure for measure in wanted if measure.resampled is not None)
+        masks = all(result.has_overlaps for result in results)
+        wanted = tuple(m for m in wanted if m.resampled is not None and (masks or "masks" not in m.needs))
     for measure in wanted:
         if measure.resampled is None:
             raise InputError(f"{measure.name} cannot be resampled", remedy="remove it from measures")
@@ -166,6 +167,9 @@ def _check_held(measure: Measure, result: Evaluation) -> None:
     if "pairs" in measure.needs and not result.has_pairs:
         problem = f"{measure.name} needs matches by pixels, which were not computed"
         raise InputError(problem, file=file, remedy="evaluate again with {option:measures=all}")
+    if "masks" in measure.needs and not result.has_overlaps:
+        problem = f"{measure.name} needs overlaps of masks, which were not computed"
+        raise InputError(problem, file=file, remedy=f"evaluate again with {{option:measures={measure.name}}}")
     if "labels" in measure.needs and result.detections.label_probs is None:
         problem = f"{measure.name} needs label probabilities, which were not kept"
         raise InputError(problem, file=file, remedy="evaluate again with {option:measures=all}")

@@ -113,6 +113,8 @@ def best_threshold(evaluation: Evaluation, measure: str = "pdq") -> BestThreshol
     if measure not in evaluation.measures:
         if "pairs" in chosen.needs and not evaluation.has_pairs:
             raise InputError(f"{measure} was not measured", remedy="evaluate again with {option:measures=all}")
+        if "masks" in chosen.needs and not evaluation.has_overlaps:
+            raise InputError(f"{measure} was not measured", remedy=f"evaluate again with {{option:measures={measure}}}")
         if "labels" in chosen.needs and evaluation.detections.label_probs is None:
             raise InputError("label probabilities were not stored", remedy="evaluate again with {option:measures=all}")
     threshold, value, now = _make_best(evaluation, chosen)

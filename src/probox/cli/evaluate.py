@@ -37,7 +37,7 @@ from probox.cli.shared_options import (
 from probox.errors import InputError
 from probox.evaluation import text
 from probox.evaluation.group_tables import COUNTS, CSV_TABLES, csv_tables, is_filled
-from probox.measures.boxes.matching import SIZES, in_area_ranges
+from probox.measures.boxes.matching import PREFIXES, SIZES, Geometry, in_area_ranges
 from probox.measures.registry import measure_names, measures_called, standard_names
 from probox.notes import Note
 from probox.support.formatting import some_names, with_count
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 CSV_COMMAND = "evaluate --csv"
 metric_option = option_group("Metrics")
+
+COCO_METRICS: dict[str, Geometry] = {"map": "box", "map-mask": "mask"}
+"""Metrics whose COCO numbers --coco prints."""
 
 
 class _Command(GroupedCommand):
@@ -217,8 +220,8 @@ def _check_usage(
         f"--label-threshold auto needs the tables of all images, so it excludes {flag}: leave out one of the two": (
             threshold == "auto" and flag != "--keep all"
         ),
-        "--coco needs the metric map: add it to --measures": (
-            coco and "map" not in (scoring.measures or standard_names())
+        "--coco needs the metric map or map-mask: add it to --measures": (
+            coco and not {*COCO_METRICS} & {*(scoring.measures or standard_names())}
         ),
         "--coco needs the matches of boxes: use --keep matches or --keep all": coco and keep == "summary",
         "--csv needs tables of all detections: use --keep all": csv_folder is not None and keep != "all",
@@ -363,7 +366,12 @@ class _Printer:
     def _describe_groups(self, name: str) -> dict[str, Any]:
         """Return metrics of groups and COCO's numbers, for JSON."""
         groups: dict[str, Any] = {key: summaries for key, _, summaries in self._groups[name]}
-        return groups | ({"coco": self.rows[name].coco()} if self.coco else {})
+        return groups | {key: self.rows[name].coco(geometry) for key, geometry in self._coco_tables().items()}
+
+    def _coco_tables(self) -> dict[str, Geometry]:
+        """Return the tables of COCO's numbers, by key in JSON; none if they were not requested."""
+        held = [name for name in COCO_METRICS if all(name in result.measures for result in self.rows.values())]
+        return {PREFIXES[COCO_METRICS[name]] + "coco": COCO_METRICS[name] for name in held if self.coco}
 
     def _group_notes(self, evaluation: Evaluation) -> list[Note]:
         """Return notes on groups with few matched pairs, and on metrics without groups."""
@@ -373,7 +381,7 @@ class _Printer:
             without = [measure.name for measure in asked if wanted and getattr(measure, f"per_{name}") is None]
             if without:
                 notes.append(Note("no-groups", names=", ".join(without), group=name))
-        if all(measure.standard for measure in asked):
+        if all(measure.standard or "masks" in measure.needs for measure in asked):  # without matched pairs
             return notes
         from probox.measures.matched import FEW_PAIRS
 
@@ -400,14 +408,15 @@ class _Printer:
                 filled = [(group, summary) for group, summary in summaries.items() if is_filled(summary)]
                 if filled:
                     tables.append(text.format_table(filled, style, heading=title, **look))
-        return [*tables, self._coco_table(threshold, style)] if self.coco else tables
+        return tables + [self._coco_table(geometry, threshold, style) for geometry in self._coco_tables().values()]
 
-    def _coco_table(self, threshold: str | None, style: str) -> str:
+    def _coco_table(self, geometry: Geometry, threshold: str | None, style: str) -> str:
         """Return COCO's numbers, in the order and with the labels of pycocotools."""
         from probox.measures.boxes.mean_ap import coco_labels
 
-        heading = "COCO [%], higher is better" + ("" if threshold is None else f", scores > {threshold}")
-        numbers = [evaluation.coco() for evaluation in self.rows.values()]
+        heading = ("COCO" if geometry == "box" else "COCO, masks") + " [%], higher is better"
+        heading += "" if threshold is None else f", scores > {threshold}"
+        numbers = [evaluation.coco(geometry) for evaluation in self.rows.values()]
         first = next(iter(self.rows.values()))
         lines = [
             [label, *("-" if math.isnan(own[key]) else f"{100 * own[key]:.2f}" for own in numbers)]

@@ -156,10 +156,12 @@ def refuse_other_runs(
     """
     from probox.evaluation.folders import find_results
     from probox.evaluation.storage import WORDS, check_place, load
+    from probox.measures.registry import asks_for_all, need_masks
 
     if out.exists() and not out.is_dir():
         raise InputError("is a file, expected a folder to write to", file=str(out), remedy="choose another name")
     remedy = "choose another --out, or remove that result"
+    optional = {name for name in measures if need_masks([name])} if asks_for_all(measures) else set()
     if (out / WORDS).is_file():
         raise InputError(f"contains a result itself ({WORDS}), which would hide others", file=str(out), remedy=remedy)
     for name in names:
@@ -173,7 +175,7 @@ def refuse_other_runs(
                 there.convention != convention
             ),
             f"other metrics, expected {', '.join(measures)}, got {', '.join(there.measures)}": (
-                set(there.measures) != set(measures)
+                set(there.measures) - optional != set(measures) - optional
             ),
             "other images": not np.array_equal(there.dataset.image_ids, image_ids),
             "other classes": tuple(there.classes) != tuple(classes),

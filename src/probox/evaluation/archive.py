@@ -19,7 +19,7 @@ import numpy.typing as npt
 from probox.errors import InputError
 from probox.tables.dataset import Dataset
 from probox.tables.label_probs import LabelProbs
-from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, PairTable
+from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, OverlapTable, PairTable
 from probox.tables.table import columns_of
 
 ALWAYS_FINE = 1 << 28
@@ -44,13 +44,14 @@ class ArchiveColumn:
     optional: bool = False
 
 
-TABLES = {"objects": ObjectTable, "detections": DetectionTable, "pairs": PairTable}
+TABLES = {"objects": ObjectTable, "detections": DetectionTable, "pairs": PairTable, "overlaps": OverlapTable}
 """The tables of results that are stored, one array per column."""
 
 _NAMES_IN_FILES = {
     "image_rows": "image_id", "ids": "id", "labels": "class_index", "boxes": "box", "extents": "size", "areas": "area",
     "mask_boxes": "mask_box", "verdicts": "verdict", "partners": "partner", "numbers": "number", "scores": "score",
     "confidences": "confidence", "costs": "cost", "ignored": "small", "detections": "detection", "objects": "object",
+    "ious": "iou",
 }  # fmt: skip
 """Names in files that differ from columns; files refer to images by id, not by row."""
 
@@ -66,10 +67,12 @@ def file_names_of(table: str) -> dict[str, str]:
 
 def _columns(table: str) -> dict[str, ArchiveColumn]:
     declared = columns_of(TABLES[table])
-    columns = {f"{table}.{name}": ArchiveColumn("<f8", (), table) for name in QUALITIES}
+    qualities = QUALITIES if "qualities" in declared else ()
+    columns = {f"{table}.{name}": ArchiveColumn("<f8", (), table) for name in qualities}
     for name, stored in file_names_of(table).items():
         row = tuple(int(n) for n in declared[name].row)
-        columns[stored] = ArchiveColumn(declared[name].dtype.newbyteorder("<").str, row, table)
+        dtype = declared[name].dtype.newbyteorder("<").str
+        columns[stored] = ArchiveColumn(dtype, row, table, optional=declared[name].optional)
     return columns
 
 
@@ -81,6 +84,7 @@ SCHEMA: dict[str, ArchiveColumn] = {
     **_columns("objects"),
     **_columns("detections"),
     **_columns("pairs"),
+    **_columns("overlaps"),
     "masks.boxes": ArchiveColumn("<i4", (4,), "objects"),
     "masks.pixels": ArchiveColumn("<i8", (), "objects"),
     "masks.offsets": ArchiveColumn("<i8", (), "objects", extra=1),

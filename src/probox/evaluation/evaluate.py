@@ -25,11 +25,19 @@ from probox.evaluation.parts import Keep, Part, check_keep, hash_ids, images_of_
 from probox.evaluation.result import Evaluation, count_empty_masks, unscored_objects
 from probox.evaluation.verdicts import matched_columns
 from probox.files.reading import Paths
+from probox.measures.boxes.mask_overlaps import masks_of_detections, overlaps_of_masks
 from probox.measures.boxes.matching import BoxRules, judged_detections
 from probox.measures.boxes.mean_ap import average_precision
 from probox.measures.measure import counted_notes
 from probox.measures.pdq.kernel import plain_rows, score_pairs
-from probox.measures.registry import measure_names, named_measures, need_labels, need_pairs
+from probox.measures.registry import (
+    measure_names,
+    named_measures,
+    need_labels,
+    need_masks,
+    need_pairs,
+    without_masks,
+)
 from probox.notes import UNJUDGED, Note
 from probox.options import Settings, resolve_settings, takes_settings
 from probox.support.parallel import thread_count, threads_at_most
@@ -37,7 +45,7 @@ from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import align_labels, background_classes
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ObjectTable, PairTable, unmatched_columns
+from probox.tables.results import DetectionTable, ObjectTable, OverlapTable, PairTable, unmatched_columns
 from probox.tables.table import check_classes, check_tables, expect
 from probox.version import __version__
 
@@ -168,6 +176,8 @@ def evaluate(
         )
     with threads_at_most(thread_count(threads)):
         given = open_inputs(truth, detections, image_ids=image_ids, repair=repair)
+    if not given.has_masks:
+        known, wanted = without_masks(known), without_masks(wanted)
     if isinstance(given, TablePieces) and part is None and kept == "all":
         tables = given.truth, given.detections
         result = evaluate_tables(*tables, chosen, wanted, threads=threads, progress=progress)
@@ -249,13 +259,20 @@ def evaluate_tables(
         of_objects, of_detections = matched_columns(ignored, image_rows, pairs, convention.assignment)
     else:
         pairs, of_objects, of_detections = PairTable.none(), unmatched_columns(len(truth)), unmatched_columns(len(kept))
+    overlaps, areas = OverlapTable.none(), None
+    if need_masks(measures):
+        own = masks_of_detections(kept, truth.dataset.shapes[image_rows])
+        labels, _ = kept.named_classes(truth.classes)
+        overlaps = overlaps_of_masks(truth.dataset, image_rows, labels, own, truth, masks, threads=threads)
+        areas = kept.extents.prod(axis=1) if kept.areas is None else kept.areas
     return Evaluation(
         convention=convention,
         dataset=truth.dataset,
         objects=_object_table(truth, masks, ignored, of_objects),
-        detections=_detection_table(truth, kept, image_rows, numbers, resolved, of_detections),
+        detections=_detection_table(truth, kept, image_rows, numbers, resolved, {**of_detections, "areas": areas}),
         pairs=pairs,
         masks=masks,
+        overlaps=overlaps,
         measures=measures,
         inputs=tuple(name for name in (truth.source, found.source) if name),
         input_notes=(*truth.notes, *found.notes, *notes),
@@ -336,7 +353,7 @@ def _detection_table(
     image_rows: npt.NDArray[np.int64],
     numbers: npt.NDArray[np.int64],
     convention: Convention,
-    matched: dict[str, npt.NDArray[Any]],
+    matched: dict[str, Any],
 ) -> DetectionTable:
     n = len(kept)
     given = kept.has_heatmap
@@ -416,6 +433,7 @@ class Evaluator:
         self.keep_labels = keep_labels
         self._parts: list[Evaluation] = []
         self._images: set[int] = set()
+        self._has_masks = False
 
     def update(self, truth: GroundTruth, detections: Detections, *, progress: Progress | None = None) -> None:
         """Add images with their objects and detections; each image once.
@@ -442,6 +460,7 @@ class Evaluator:
             problem = "expected ground truth with the evaluator's classes"
             raise InputError(problem, remedy="build all tables with the same classes")
         convention = without_auto(self.convention)
+        self._has_masks |= detections.masks is not None
         part = evaluate_tables(truth, detections, convention, self.measures, threads=self.threads, progress=progress)
         self._add(part if self.keep_labels else part.without_labels())
 
@@ -459,6 +478,7 @@ class Evaluator:
         >>> evaluator.merge(other)
         """
         expect(other, Evaluator, "other")
+        self._has_masks |= other._has_masks
         for part in other._parts:
             self._add(part)
 
@@ -487,6 +507,13 @@ class Evaluator:
         from probox.evaluation.merge import merge_evaluations
 
         merged = merge_evaluations(self._parts)
+        if not self._has_masks:
+            merged = dataclasses.replace(
+                merged,
+                measures=without_masks(merged.measures),
+                overlaps=OverlapTable.none(),
+                detections=merged.detections.replace(areas=None),
+            )
         return merged.at_threshold("auto") if self.convention.label_threshold == "auto" else merged
 
     def _add(self, part: Evaluation) -> None:

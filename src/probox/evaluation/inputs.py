@@ -134,6 +134,11 @@ class Pieces:
         notes += label_notes(below, self.detections.classes, self.truth.classes, convention)
         return (*notes, *([unscored_objects(empty, convention)] if empty else ()))
 
+    @property
+    def has_masks(self) -> bool:
+        """Return whether any detection may have a mask."""
+        return isinstance(self.detections, Detections) and self.detections.masks is not None
+
     def identity(self) -> str:
         """Return a hash of ground truth, detections and whether covariances were repaired."""
         import hashlib

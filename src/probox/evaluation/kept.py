@@ -17,8 +17,9 @@ from probox.evaluation.box_columns import BoxColumns, merge_boxes
 from probox.evaluation.group_tables import counts_per_image
 from probox.evaluation.input_checks import check_tables, warn_of_clutter
 from probox.evaluation.parts import Keep, measures_to_keep
-from probox.measures.boxes.matching import in_area_ranges
+from probox.measures.boxes.matching import Geometry, in_area_ranges
 from probox.measures.measure import Summary
+from probox.measures.registry import measures_called
 from probox.notes import InputWarning
 from probox.support.types import Floats, Ints
 from probox.tables.results import QUALITIES, Verdict
@@ -113,8 +114,8 @@ class Kept:
         Sums of PDQ over all images: overall, per class and per size.
     curve : Curve
         Sums of PDQ above each label threshold.
-    boxes : BoxColumns, optional
-        Columns for mAP and LRP.
+    columns : dict of {"box", "mask"} to BoxColumns
+        Columns for mAP and LRP of boxes and of masks, if requested.
     warnings : tuple of InputWarning
         Warnings about the first images of each merged part.
     scored_against : str, optional
@@ -127,22 +128,26 @@ class Kept:
     classes: tuple[Total, ...]
     sizes: tuple[Total, ...]
     curve: Curve
-    boxes: BoxColumns | None = None
+    columns: dict[Geometry, BoxColumns] = dataclasses.field(default_factory=dict)
     warnings: tuple[InputWarning, ...] = ()
     scored_against: str | None = None
 
-    @property
-    def box_columns(self) -> BoxColumns:
+    def columns_of(self, geometry: Geometry) -> BoxColumns:
         """Return the columns for mAP and LRP; raise if they were not kept."""
-        if self.boxes is None:
-            raise InputError("mAP and LRP were not kept", remedy="evaluate with {option:keep=matches}")
-        return self.boxes
+        if geometry not in self.columns:
+            words = "mAP and LRP" if geometry == "box" else "mAP and LRP of masks"
+            raise InputError(f"{words} were not kept", remedy="evaluate with {option:keep=matches}")
+        return self.columns[geometry]
+
+    def object_images(self) -> Ints:
+        """Return the row of each object's image; raise without columns for mAP and LRP."""
+        return self.columns_of(next(iter(self.columns), "box")).object_images()
 
     def known_of_objects(self) -> tuple[npt.NDArray[Any], dict[str, npt.NDArray[Any]]]:
         """Return the number of objects per image, and columns with the known properties of objects, by image."""
-        if self.boxes is None:
-            return self.sums["objects"], {}
-        return self.boxes.object_counts, {"labels": self.boxes.object_labels, "sizes": self.boxes.object_sizes}
+        for own in self.columns.values():
+            return own.object_counts, {"labels": own.object_labels, "sizes": own.object_sizes}
+        return self.sums["objects"], {}
 
     def image_sums(self, convention: Convention) -> dict[str, Floats]:
         """Return the sums of PDQ per image."""
@@ -191,20 +196,24 @@ def drop_tables(evaluation: Evaluation, keep: Keep, *, find_warnings: bool = Tru
         sums[name] = values.astype(np.int32) if name in COUNTED else values
     if not evaluation.convention.confidence_denominator:
         sums["cost"] = np.zeros(len(dataset))  # unused: without this option each false positive costs 1
-    boxes = None
-    if any(name in measures for name in ("map", "lrp")):
-        boxes = BoxColumns.of(evaluation.box_matches, evaluation.object_images)
+    needs = {need for measure in measures_called(measures) for need in measure.needs}
+    columns: dict[Geometry, BoxColumns] = {}
+    if "boxes" in needs:
+        columns["box"] = BoxColumns.of(evaluation.box_matches, evaluation.object_images)
+    if "masks" in needs:
+        columns["mask"] = BoxColumns.of(evaluation.mask_matches, evaluation.object_images)
     overall, classes, sizes = _group_totals(evaluation)
     warnings = tuple(check_tables(evaluation)) if find_warnings else ()
     kept = Kept(
-        keep=keep, sums=sums, overall=overall, classes=classes, sizes=sizes, curve=find_curve(evaluation), boxes=boxes,
+        keep=keep, sums=sums, overall=overall, classes=classes, sizes=sizes, curve=find_curve(evaluation),
+        columns=columns,
         warnings=warnings, scored_against=evaluation.scored_against,
     )  # fmt: skip
     none: Any = NoTable(keep)
     images = dataset.replace(file_names=(), negatives=None, not_exhaustive=None)
     return dataclasses.replace(
         evaluation, dataset=images, measures=measures, kept=kept, objects=none,
-        detections=none, pairs=none, masks=none,
+        detections=none, pairs=none, overlaps=none, masks=none,
     )  # fmt: skip
 
 
@@ -300,7 +309,6 @@ def _counts_along(begin: Ints, end: Ints, count: int) -> tuple[int, ...]:
 def merge_kept(parts: Sequence[Kept], image_order: Ints) -> Kept:
     """Return the merged data of all parts, with images in `image_order`."""
     first = parts[0]
-    boxes = [part.boxes for part in parts if part.boxes is not None]
     curves = [part.curve for part in parts]
     warnings: dict[str, InputWarning] = {}
     for warning in (warning for part in parts for warning in part.warnings):
@@ -316,7 +324,9 @@ def merge_kept(parts: Sequence[Kept], image_order: Ints) -> Kept:
             tuple(_add_counts([curve.counts[n] for curve in curves]) for n in range(2)),
             sum(curve.objects for curve in curves),
         ),
-        boxes=merge_boxes(boxes, image_order) if boxes else None,
+        columns={
+            geometry: merge_boxes([part.columns[geometry] for part in parts], image_order) for geometry in first.columns
+        },
         warnings=tuple(warnings.values()),
         scored_against=max(
             (part.scored_against for part in parts if part.scored_against), default=None

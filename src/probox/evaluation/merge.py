@@ -20,6 +20,7 @@ from probox.notes import merge_notes
 from probox.support.formatting import some_names
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
+from probox.tables.results import SomePairs, renumber_pairs
 from probox.tables.table import Table, join_tables
 
 _NO_IMAGE = 2**63
@@ -108,23 +109,32 @@ def _merge_tables(
     if any(part.detections.label_probs is None for part in parts):  # the merged column must be complete or absent
         parts = [part.without_labels() for part in parts]
     of_objects = [part.objects for part in parts]
-    of_detections, of_pairs = [part.detections for part in parts], [part.pairs for part in parts]
-    objects, detections, pairs = join_tables(of_objects), join_tables(of_detections), join_tables(of_pairs)
+    of_detections = [part.detections for part in parts]
+    objects, detections = join_tables(of_objects), join_tables(of_detections)
     objects = objects.replace(image_rows=row[objects.image_rows + _shift(datasets, of_objects)])
     detections = detections.replace(image_rows=row[detections.image_rows + _shift(datasets, of_detections)])
-    of_object = pairs.objects + _shift(of_objects, of_pairs)
-    of_detection = pairs.detections + _shift(of_detections, of_pairs)
-    pairs = pairs.replace(objects=of_object, detections=of_detection)
+    pairs = _shift_pairs([part.pairs for part in parts], of_objects, of_detections)
+    overlaps = _shift_pairs([part.overlaps for part in parts], of_objects, of_detections)
     masks = Masks.concatenate([part.masks for part in parts])
     if not np.array_equal(row, np.arange(len(row))):  # consecutive parts need no reordering
         object_order = np.argsort(objects.image_rows, kind="stable")
         detection_order = np.argsort(detections.image_rows, kind="stable")
         new_object, new_detection = np.argsort(object_order), np.argsort(detection_order)
-        pair_order = np.argsort(objects.image_rows[of_object], kind="stable")
-        pairs = pairs.replace(objects=new_object[of_object], detections=new_detection[of_detection]).take(pair_order)
+        pair_order = np.argsort(objects.image_rows[pairs.objects], kind="stable")
+        overlap_order = np.argsort(objects.image_rows[overlaps.objects], kind="stable")
+        pairs = renumber_pairs(pairs.take(pair_order), new_detection, new_object)
+        overlaps = renumber_pairs(overlaps.take(overlap_order), new_detection, new_object)
         objects, detections = objects.take(object_order), detections.take(detection_order)
         masks = masks.take(object_order)
-    return {"objects": objects, "detections": detections, "pairs": pairs, "masks": masks}
+    return {"objects": objects, "detections": detections, "pairs": pairs, "overlaps": overlaps, "masks": masks}
+
+
+def _shift_pairs(parts: Sequence[SomePairs], of_objects: Sequence[Table], of_detections: Sequence[Table]) -> SomePairs:
+    """Return the pairs of all parts, with rows of the joined tables."""
+    pairs = join_tables(parts)
+    return pairs.replace(
+        objects=pairs.objects + _shift(of_objects, parts), detections=pairs.detections + _shift(of_detections, parts)
+    )
 
 
 def _shift(tables: Sequence[Table], pointing: Sequence[Table]) -> npt.NDArray[np.int64]:

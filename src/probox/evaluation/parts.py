@@ -18,7 +18,10 @@ and LRP, and sums per image. `summary`: sums only."""
 
 KEEP: tuple[Keep, ...] = get_args(Keep)
 
-KEPT_MEASURES: dict[Keep, tuple[str, ...]] = {"matches": ("pdq", "map", "lrp"), "summary": ("pdq",)}
+KEPT_MEASURES: dict[Keep, tuple[str, ...]] = {
+    "matches": ("pdq", "map", "lrp", "map-mask", "lrp-mask"),
+    "summary": ("pdq",),
+}
 """Metrics that can be computed from reduced results."""
 
 MOST_PARTS = 10_000_000

@@ -26,7 +26,7 @@ from probox.evaluation.group_tables import (
 from probox.evaluation.parts import Keep, Part
 from probox.evaluation.verdicts import ThresholdChoice, judge
 from probox.measures import registry
-from probox.measures.boxes.matching import SIZES, BoxMatches, BoxRules, match_columns
+from probox.measures.boxes.matching import SIZES, BoxMatches, BoxRules, Geometry, check_geometry, match_columns
 from probox.measures.boxes.mean_ap import AveragePrecisionResult
 from probox.measures.boxes.optimal_lrp import LRPResult
 from probox.measures.measure import Groups, Measure
@@ -36,7 +36,7 @@ from probox.support.formatting import with_count
 from probox.tables.dataset import Dataset
 from probox.tables.flat import named_once
 from probox.tables.masks import Masks
-from probox.tables.results import DetectionTable, ObjectTable, PairTable, Verdict
+from probox.tables.results import DetectionTable, ObjectTable, OverlapTable, PairTable, Verdict, renumber_pairs
 from probox.tables.table import expect_path
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Evaluation:
         Qualities of all pairs that could be matched.
     masks : Masks
         The objects' pixels as scored.
+    overlaps : OverlapTable
+        IoU of masks of detections and objects; empty if no metric of masks was requested.
     measures : tuple of str
         Names of the metrics in `summary`, in the registry's order.
     inputs : tuple of str
@@ -108,6 +110,7 @@ class Evaluation:
     detections: DetectionTable
     pairs: PairTable
     masks: Masks
+    overlaps: OverlapTable = dataclasses.field(default_factory=OverlapTable.none)
     measures: tuple[str, ...] = dataclasses.field(default_factory=registry.standard_names)
     inputs: tuple[str, ...] = ()
     input_notes: tuple[Note, ...] = ()
@@ -140,6 +143,11 @@ class Evaluation:
     def has_pairs(self) -> bool:
         """Return whether PDQ matching was computed."""
         return registry.need_pairs(self.measures)
+
+    @property
+    def has_overlaps(self) -> bool:
+        """Return whether IoU of masks was computed."""
+        return registry.need_masks(self.measures)
 
     # --- numbers ---
 
@@ -231,12 +239,17 @@ class Evaluation:
         nouns = {"images": "image", "objects": "object", "detections": "detection"}
         return ", ".join(with_count(n, nouns[what]) for what, n in self.counts.items())
 
-    def coco(self) -> dict[str, float]:
+    def coco(self, geometry: Geometry = "box") -> dict[str, float]:
         """Return COCO's metrics in the order of pycocotools: twelve by default, AR for each limit of detections.
 
         They are fractions: ``mAP``, ``AP50``, ``AP75``, ``AP_small``, ``AP_medium``, ``AP_large``, ``AR_1``, ``AR_10``,
         ``AR_100``, ``AR_small``, ``AR_medium`` and ``AR_large``. Undefined numbers are NaN, for which pycocotools has
         -1.
+
+        Parameters
+        ----------
+        geometry : {"box", "mask"}
+            IoU of boxes or of masks; masks need the metric ``map-mask`` or ``lrp-mask``.
 
         Returns
         -------
@@ -251,7 +264,9 @@ class Evaluation:
         >>> round(evaluate(demo.truth, demo.detectors["probabilistic"]).coco()["AP50"], 3)
         0.778
         """
-        return self.average_precision.summary()
+        of_boxes = check_geometry(geometry) == "box"
+        result = self.average_precision if of_boxes else self.mask_average_precision
+        return result.summary()
 
     def intervals(
         self,
@@ -333,23 +348,48 @@ class Evaluation:
     @cached_property
     def box_matches(self) -> BoxMatches:
         """Return COCO's matches by IoU of boxes, from which mAP and LRP follow."""
-        if self.kept is not None:
-            return self.kept.box_columns.box_matches(self.classes, self.box_rules)
-        return match_columns(self.dataset, self.detections, self.objects, self.box_rules)
+        return self._match("box")
 
     @cached_property
     def average_precision(self) -> AveragePrecisionResult:
         """Return COCO's average precision and recall."""
         if self.kept is not None:
-            return self.kept.box_columns.average_precision(self.classes, self.box_rules)
+            return self.kept.columns_of("box").average_precision(self.classes, self.box_rules)
         return AveragePrecisionResult.from_matches(self.box_matches)
 
     @cached_property
     def lrp(self) -> LRPResult:
         """Return localisation recall precision, on the paper's grid of thresholds."""
         if self.kept is not None:
-            return self.kept.box_columns.lrp(self.classes)
+            return self.kept.columns_of("box").lrp(self.classes)
         return LRPResult.from_matches(self.box_matches)
+
+    @cached_property
+    def mask_matches(self) -> BoxMatches:
+        """Return COCO's matches by IoU of masks, from which mAP and LRP of masks follow."""
+        return self._match("mask")
+
+    @cached_property
+    def mask_average_precision(self) -> AveragePrecisionResult:
+        """Return COCO's average precision and recall of masks."""
+        if self.kept is not None:
+            return self.kept.columns_of("mask").average_precision(self.classes, self.box_rules)
+        return AveragePrecisionResult.from_matches(self.mask_matches)
+
+    @cached_property
+    def mask_lrp(self) -> LRPResult:
+        """Return localisation recall precision of masks, on the paper's grid of thresholds."""
+        if self.kept is not None:
+            return self.kept.columns_of("mask").lrp(self.classes)
+        return LRPResult.from_matches(self.mask_matches)
+
+    def _match(self, geometry: Geometry) -> BoxMatches:
+        if self.kept is not None:
+            return self.kept.columns_of(geometry).box_matches(self.classes, self.box_rules)
+        if geometry == "mask" and not self.has_overlaps:
+            raise InputError("metrics of masks were not measured", remedy="evaluate with {option:measures=map-mask}")
+        overlaps = self.overlaps if geometry == "mask" else None
+        return match_columns(self.dataset, self.detections, self.objects, self.box_rules, overlaps)
 
     @cached_property
     def matched_pairs(self) -> MatchedPairs:
@@ -361,17 +401,17 @@ class Evaluation:
     @property
     def object_images(self) -> npt.NDArray[np.int64]:
         """Return the row of each object's image."""
-        return self.objects.image_rows if self.kept is None else self.kept.box_columns.object_images()
+        return self.objects.image_rows if self.kept is None else self.kept.object_images()
 
     @property
     def scored_against(self) -> str | None:
-        """Return the regions that PDQ uses: ``"masks"``, or ``"boxes"`` if every mask fills its box.
+        """Return the regions of PDQ and metrics of masks: ``"masks"``, or ``"boxes"`` if every mask fills its box.
 
-        None if PDQ was not measured or there are no objects.
+        None if none of them was measured or there are no objects.
         """
         if self.kept is not None:
             return self.kept.scored_against
-        if not self.has_pairs or not len(self.masks):
+        if not (self.has_pairs or self.has_overlaps) or not len(self.masks):
             return None
         return "masks" if len(self.masks.runs) else "boxes"
 
@@ -634,12 +674,12 @@ class Evaluation:
         >>> len(result.keeping(result.detections.scores > 0.5).detections) < len(result.detections)
         True
         """
-        renumbered = np.cumsum(kept) - 1
-        pairs = self.pairs.take(np.flatnonzero(kept[self.pairs.detections]))
+        numbers = np.where(kept, np.cumsum(kept) - 1, -1)
         part = dataclasses.replace(
             self,
             detections=self.detections.take(np.flatnonzero(kept)),
-            pairs=pairs.replace(detections=renumbered[pairs.detections]),
+            pairs=renumber_pairs(self.pairs, numbers),
+            overlaps=renumber_pairs(self.overlaps, numbers),
             part=None,
         )
         return part.rematch() if part.has_pairs else part
@@ -809,8 +849,9 @@ class Evaluation:
         if self.scored_against == "boxes":
             words["box_truth"] = "box truth instead of masks"
         without_pdq, only_pdq = "pdq" not in self.measures, self.measures == ("pdq",)
+        others = {*BOX_FIELDS, "label_threshold"} | ({"box_truth"} if self.has_overlaps else set())
         for name in list(words):
-            if (without_pdq and name not in (*BOX_FIELDS, "label_threshold")) or (only_pdq and name in BOX_FIELDS):
+            if (without_pdq and name not in others) or (only_pdq and name in BOX_FIELDS):
                 del words[name]
         for note in self.input_notes:
             if note.code == "restricted":
@@ -857,14 +898,14 @@ class Evaluation:
         found = np.flatnonzero(np.isin(self.detections.image_rows, rows))
         new_object, new_detection = (np.full(len(table), -1) for table in (self.objects, self.detections))
         new_object[there], new_detection[found] = np.arange(len(there)), np.arange(len(found))
-        pairs = self.pairs.take(np.flatnonzero(new_detection[self.pairs.detections] >= 0))
         notes = notes_of_images(self.input_notes, len(rows), len(self.dataset))
         part = dataclasses.replace(
             self,
             dataset=self.dataset.take(rows),
             objects=_renumber(self.objects.take(there), rows),
             detections=_renumber(self.detections.take(found), rows),
-            pairs=pairs.replace(detections=new_detection[pairs.detections], objects=new_object[pairs.objects]),
+            pairs=renumber_pairs(self.pairs, new_detection, new_object),
+            overlaps=renumber_pairs(self.overlaps, new_detection, new_object),
             masks=self.masks.take(there),
             part=None,
             threshold_choice=None if self.threshold_choice is None else self.threshold_choice.take(rows),

@@ -52,15 +52,15 @@ from probox.files.output import (
     write_files,
 )
 from probox.files.reading import Paths, is_flattened, open_regular, read_regular
-from probox.measures.boxes.matching import SIZES, BoxRules
-from probox.measures.registry import measure_names
+from probox.measures.boxes.matching import SIZES, BoxRules, Geometry
+from probox.measures.registry import measure_names, measures_called
 from probox.notes import InputWarning, read_notes
 from probox.tables.dataset import Dataset
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES
 from probox.tables.table import expect_path
 
-FORMAT = 9
+FORMAT = 10
 """Version of the format that is written and read."""
 WORDS, COLUMNS = EVALUATION_WORDS, "tables.npz"
 MAX_WORDS = 1 << 26
@@ -85,6 +85,9 @@ _TYPES: dict[str, tuple[str, ...]] = {
     "object_labels": ("|u1", "<u2", "<i4"),
 }
 """Box columns of variable type, and their possible types."""
+
+_GEOMETRIES: dict[str, Geometry] = {"boxes": "box", "masks": "mask"}
+"""Groups of columns of boxes, by their prefix in files."""
 
 _BOXES: dict[str, tuple[str, tuple[int, ...], str]] = {
     "counts": ("<i4", (), "images"),
@@ -241,12 +244,15 @@ def schema_of(words: dict[str, Any], file: str) -> dict[str, ArchiveColumn]:
     columns |= {f"sums.{name}": ArchiveColumn("<f8", (), "images") for name in SUMMED}
     columns |= {f"sums.{name}": ArchiveColumn("<i4", (), "images") for name in COUNTED}
     types = words["types"]
-    if not types:
-        return columns
-    if types.keys() != _TYPES.keys() or not all(types[name] in known for name, known in _TYPES.items()):
-        _fail(f"expected the types of {', '.join(_TYPES)}", file, "types")
-    for name, (dtype, row, counted) in _BOXES.items():
-        columns[f"boxes.{name}"] = ArchiveColumn(dtype or types[name], row, counted)
+    if not types.keys() <= _GEOMETRIES.keys():
+        _fail(f"expected some of {', '.join(_GEOMETRIES)}", file, "types")
+    for group, own in types.items():
+        fine = isinstance(own, dict) and own.keys() == _TYPES.keys()
+        if not fine or not all(own[name] in known for name, known in _TYPES.items()):
+            _fail(f"expected the types of {', '.join(_TYPES)}", file, "types")
+        for name, (dtype, row, counted) in _BOXES.items():
+            alike = counted if counted in ("images", "detections", "objects") else f"{counted} of {group}"
+            columns[f"{group}.{name}"] = ArchiveColumn(dtype or own[name], row, alike)
     return columns
 
 
@@ -287,8 +293,10 @@ def _stored_tables(evaluation: Evaluation) -> tuple[dict[str, Any], dict[str, An
     arrays["images.file_name"] = np.array(evaluation.dataset.file_names, np.str_)
     for name in TABLES:
         table = getattr(evaluation, name)
-        arrays |= {f"{name}.{quality}": table.quality(quality) for quality in QUALITIES}
-        arrays |= {stored: getattr(table, column) for column, stored in file_names_of(name).items()}
+        columns = table.columns()
+        if "qualities" in columns:
+            arrays |= {f"{name}.{quality}": table.quality(quality) for quality in QUALITIES}
+        arrays |= {stored: columns[column] for column, stored in file_names_of(name).items() if column in columns}
     for name in ("objects", "detections"):
         arrays[f"{name}.image_id"] = evaluation.dataset.image_ids[arrays[f"{name}.image_id"]]
     label_probs, choice = evaluation.detections.label_probs, evaluation.threshold_choice
@@ -303,10 +311,11 @@ def _stored_tables(evaluation: Evaluation) -> tuple[dict[str, Any], dict[str, An
 def _stored_kept(kept: Kept) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the words and columns of a result without tables."""
     arrays: dict[str, Any] = {f"sums.{name}": kept.sums[name] for name in (*SUMMED, *COUNTED)}
-    types: dict[str, str] = {}
-    if kept.boxes is not None:
-        arrays |= {f"boxes.{name}": getattr(kept.boxes, name) for name in _BOXES}
-        types = {name: arrays[f"boxes.{name}"].dtype.newbyteorder("<").str for name in _TYPES}
+    types: dict[str, dict[str, str]] = {}
+    for group, geometry in _GEOMETRIES.items():
+        if geometry in kept.columns:
+            arrays |= {f"{group}.{name}": getattr(kept.columns[geometry], name) for name in _BOXES}
+            types[group] = {name: arrays[f"{group}.{name}"].dtype.newbyteorder("<").str for name in _TYPES}
     return {
         "warnings": [warning.to_dict() for warning in kept.warnings],
         "totals": {
@@ -316,7 +325,7 @@ def _stored_kept(kept: Kept) -> tuple[dict[str, Any], dict[str, Any]]:
             "curve": dataclasses.astuple(kept.curve),
         },
         "types": types,
-        "left_out": 0 if kept.boxes is None else kept.boxes.left_out,
+        "left_out": max((own.left_out for own in kept.columns.values()), default=0),
         "scored_against": kept.scored_against or "",
     }, arrays
 
@@ -347,8 +356,9 @@ def _tables_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: s
         checks.check_labels(arrays, len(dataset.classes))
     tables: dict[str, Any] = {"dataset": dataset}
     for name, kind in TABLES.items():
-        columns: dict[str, Any] = {column: arrays[stored] for column, stored in file_names_of(name).items()}
-        columns["qualities"] = np.stack([arrays[f"{name}.{quality}"] for quality in QUALITIES], axis=1)
+        columns: dict[str, Any] = {column: arrays.get(stored) for column, stored in file_names_of(name).items()}
+        if f"{name}.{QUALITIES[0]}" in arrays:
+            columns["qualities"] = np.stack([arrays[f"{name}.{quality}"] for quality in QUALITIES], axis=1)
         if "image_rows" in columns:
             columns["image_rows"] = dataset.rows_of(columns["image_rows"])
         if name == "detections" and words["label_probs"]:
@@ -366,12 +376,14 @@ def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str
     for name, values in sums.items():
         if not (np.isfinite(values) & (values >= 0)).all():
             _fail("expected finite numbers, at least 0", file, f"sums.{name}")
-    boxes = None
-    if words["types"]:
-        boxes = BoxColumns(left_out=words["left_out"], **{name: arrays[f"boxes.{name}"] for name in _BOXES})
-        rules = BoxRules.of(_convention_of(words, words_file), dataset)
-        StorageChecks(file).check_boxes(boxes, len(dataset.classes), rules)
-    elif set(words["measures"]) != {"pdq"}:
+    columns: dict[Geometry, BoxColumns] = {}
+    rules = BoxRules.of(_convention_of(words, words_file), dataset)
+    for group in words["types"]:
+        own = {name: arrays[f"{group}.{name}"] for name in _BOXES}
+        columns[_GEOMETRIES[group]] = boxes = BoxColumns(left_out=words["left_out"], **own)
+        StorageChecks(file).check_boxes(boxes, len(dataset.classes), rules, group)
+    needs = {need for measure in measures_called(words["measures"]) for need in measure.needs}
+    if not needs & _GEOMETRIES.keys() <= words["types"].keys():
         _fail("expected the types of columns", file, "types")
     totals = _totals_from(words["totals"], len(dataset.classes), file)
     for name in COUNTED:
@@ -382,7 +394,7 @@ def _kept_from(words: dict[str, Any], arrays: Arrays, words_file: str, file: str
     if len(warnings) < len(notes):
         _fail("expected codes of warnings", words_file, "warnings")
     against = words["scored_against"] or None
-    kept = Kept(keep=words["keep"], sums=sums, boxes=boxes, warnings=warnings, scored_against=against, **totals)
+    kept = Kept(keep=words["keep"], sums=sums, columns=columns, warnings=warnings, scored_against=against, **totals)
     return {"dataset": dataset, "kept": kept, **dict.fromkeys((*TABLES, "masks"), NoTable(kept.keep))}
 
 

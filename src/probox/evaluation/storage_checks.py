@@ -12,6 +12,7 @@ from probox.evaluation.archive import CLASS_LISTS, LABELS, Arrays
 from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import SIZES, BoxRules
+from probox.measures.registry import need_masks
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.masks import box_pixels, unusable_masks
 from probox.tables.results import QUALITIES, JudgedTable
@@ -76,12 +77,12 @@ class StorageChecks:
         later = (row[1:] > row[:-1]) | (class_index[1:] > class_index[:-1])
         self.require(_after_start(later)[: len(row)], "labels.class_index", "expected each class once, ascending")
 
-    def check_boxes(self, boxes: BoxColumns, classes: int, rules: BoxRules) -> None:
-        """Raise for invalid box columns, such as references to missing rows."""
+    def check_boxes(self, boxes: BoxColumns, classes: int, rules: BoxRules, group: str) -> None:
+        """Raise for invalid columns of a group of box columns, such as references to missing rows."""
 
         def require(fine: Any, entry: str, problem: str) -> None:
             if not fine:
-                self.fail(problem, f"boxes.{entry}")
+                self.fail(problem, f"{group}.{entry}")
 
         def below(values: npt.NDArray[Any], count: int) -> bool:
             return not len(values) or bool(values.min() >= 0 and values.max() < count)
@@ -115,6 +116,7 @@ class StorageChecks:
         self._check_masks(evaluation)
         self._check_detections(evaluation)
         self._check_pairs(evaluation)
+        self._check_overlaps(evaluation)
         self._check_matches(evaluation)
 
     def _check_objects(self, evaluation: Evaluation) -> None:
@@ -171,11 +173,8 @@ class StorageChecks:
         self.require(_after_start(rows[1:] >= rows[:-1]), f"{table}.image_id", "expected rows by image")
 
     def _check_pairs(self, evaluation: Evaluation) -> None:
-        pairs, found, there = evaluation.pairs, evaluation.detections, evaluation.objects
-        for name, rows, table in (("detection", pairs.detections, found), ("object", pairs.objects, there)):
-            self.require((rows >= 0) & (rows < len(table)), f"pairs.{name}", "no such row")
-        alike = found.image_rows[pairs.detections] == there.image_rows[pairs.objects]
-        self.require(alike, "pairs.detection", "expected a detection in the image of the object")
+        pairs = evaluation.pairs
+        self._check_pair_rows(evaluation, "pairs")
         step, next_one = np.diff(pairs.objects), np.diff(pairs.detections) > 0
         later = _after_start((step > 0) | ((step == 0) & next_one))
         self.require(later, "pairs.object", "expected each pair once, by object, then detection")
@@ -188,6 +187,30 @@ class StorageChecks:
         product = pairs.quality("spatial") ** (1.0 - weight) * pairs.quality("label") ** weight
         close = np.abs(overall - product) <= ROUNDED * product + ROUNDED_OFF
         self.require(close, "pairs.pPDQ", "expected the product of spatial and label quality")
+
+    def _check_overlaps(self, evaluation: Evaluation) -> None:
+        overlaps, found = evaluation.overlaps, evaluation.detections
+        if not need_masks(evaluation.measures):
+            if len(overlaps) or found.areas is not None:
+                self.fail("expected no overlaps where no metric of masks was measured", "overlaps")
+            return
+        if found.areas is None:
+            self.fail("expected areas of masks", "detections.area")
+        fine = (found.areas >= 0) & np.isfinite(found.areas)
+        self.require(fine, "detections.area", "expected a finite number, at least 0")
+        self._check_pair_rows(evaluation, "overlaps")
+        step, next_one = np.diff(overlaps.detections), np.diff(overlaps.objects) > 0
+        later = _after_start((step > 0) | ((step == 0) & next_one))
+        self.require(later, "overlaps.detection", "expected each pair once, by detection, then object")
+        self.require((overlaps.ious > 0) & (overlaps.ious <= 1), "overlaps.iou", "expected above 0, at most 1")
+
+    def _check_pair_rows(self, evaluation: Evaluation, name: str) -> None:
+        """Raise for pairs of missing rows, or of different images."""
+        pairs, found, there = getattr(evaluation, name), evaluation.detections, evaluation.objects
+        for column, rows, table in (("detection", pairs.detections, found), ("object", pairs.objects, there)):
+            self.require((rows >= 0) & (rows < len(table)), f"{name}.{column}", "no such row")
+        alike = found.image_rows[pairs.detections] == there.image_rows[pairs.objects]
+        self.require(alike, f"{name}.detection", "expected a detection in the image of the object")
 
     def _check_matches(self, evaluation: Evaluation) -> None:
         """Raise unless outcomes, partners and qualities follow from the pairs."""

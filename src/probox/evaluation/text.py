@@ -37,14 +37,14 @@ def shown_columns(rows: Sequence[Row]) -> list[Column]:
 
 
 def columns_at(rows: Sequence[Row], threshold: str | None) -> list[Column]:
-    """Return the columns of `shown_columns`; the heading of mAP contains the label threshold, if there is one.
+    """Return the columns of `shown_columns`; headings of mAP contain the label threshold, if there is one.
 
     >>> [column.heading for column in columns_at([("", {"mAP": 0.5, "PDQ": 0.5})], "0.5")]
     ['mAP, scores > 0.5', 'PDQ']
     """
     return [
         column
-        if threshold is None or column.key != "mAP"
+        if threshold is None or column.key not in ("mAP", "mask_mAP")
         else dataclasses.replace(column, heading=f"{column.heading}, scores > {threshold}")
         for column in shown_columns(rows)
     ]

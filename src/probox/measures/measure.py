@@ -47,9 +47,9 @@ Unit = Literal["per cent", "count", "plain"]
 
 Better = Literal["high", "low"]
 
-Need = Literal["pairs", "boxes", "labels"]
-"""Inputs of a metric: `pairs`, PDQ's matches by pixels; `boxes`, COCO's matches by overlap of boxes; `labels`, the
-probabilities of all classes."""
+Need = Literal["pairs", "boxes", "masks", "labels"]
+"""Inputs of a metric: `pairs`, PDQ's matches by pixels; `boxes` and `masks`, COCO's matches by overlap of boxes or of
+masks; `labels`, the probabilities of all classes."""
 
 
 class Judged(Protocol):
@@ -79,6 +79,12 @@ class Evaluated(Judged, Protocol):
     def average_precision(self) -> AveragePrecisionResult: ...
     @property
     def lrp(self) -> LRPResult: ...
+    @property
+    def mask_matches(self) -> BoxMatches: ...
+    @property
+    def mask_average_precision(self) -> AveragePrecisionResult: ...
+    @property
+    def mask_lrp(self) -> LRPResult: ...
     @property
     def matched_pairs(self) -> MatchedPairs: ...
     @property
@@ -203,8 +209,8 @@ class Measure:
         Columns of `summary`, in this order; the first is the metric's headline value.
     summary : callable
         Returns the values of an evaluation.
-    needs : set of {"pairs", "boxes", "labels"}
-        Inputs. PDQ matching is computed only if a metric needs ``"pairs"``.
+    needs : set of {"pairs", "boxes", "masks", "labels"}
+        Inputs. PDQ matching is computed only if a metric needs ``"pairs"``, IoU of masks only for ``"masks"``.
     per_class, per_size : callable, optional
         Return the values of each class, and of small, medium and large objects.
     per_image : callable, optional

@@ -7,14 +7,14 @@ metrics through the entry-point group `probox.measures`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pkgutil import resolve_name
 from typing import Any
 
 from probox.errors import InputError
-from probox.measures.boxes.mean_ap import MEAN_AP
-from probox.measures.boxes.optimal_lrp import OPTIMAL_LRP
+from probox.measures.boxes.mean_ap import MASK_MEAN_AP, MEAN_AP
+from probox.measures.boxes.optimal_lrp import MASK_OPTIMAL_LRP, OPTIMAL_LRP
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.pdq_measure import PDQ
 from probox.support.formatting import nearest_word
@@ -24,15 +24,18 @@ __all__ = [
     "COCO_REMEDY",
     "MEASURES",
     "all_measures",
+    "asks_for_all",
     "in_table_order",
     "measure_names",
     "measures_called",
     "named_measures",
     "need_labels",
+    "need_masks",
     "need_pairs",
     "standard_columns",
     "standard_names",
     "table_columns",
+    "without_masks",
 ]
 
 
@@ -64,6 +67,8 @@ MEASURES: tuple[Measure | LazyMeasure, ...] = (
     PDQ,
     MEAN_AP,
     OPTIMAL_LRP,
+    MASK_MEAN_AP,
+    MASK_OPTIMAL_LRP,
     *_of_module(_PAIRS, "nll", "energy", "crps", "nees", "coverage", "pit", "mqce", "ence", "sharpness"),
     *_of_module(_PAIRS, "brier", "ignorance"),
     *_of_module(_DETECTIONS, "d-ece", "laece", "laace", "oce", "qgc", "mue"),
@@ -147,6 +152,32 @@ def need_pairs(names: Collection[str]) -> bool:
 def need_labels(names: Collection[str]) -> bool:
     """Return whether one of these metrics needs the probabilities of all classes."""
     return any("labels" in measure.needs for measure in measures_called(names))
+
+
+def need_masks(names: Collection[str]) -> bool:
+    """Return whether one of these metrics needs IoU of masks."""
+    return any("masks" in measure.needs for measure in measures_called(names))
+
+
+def asks_for_all(names: Collection[str]) -> bool:
+    """Return whether all metrics were requested, which leaves out those that the detections do not allow."""
+    return set(names) == set(measure_names())
+
+
+def without_masks(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the metrics of detections without masks; raise if one that needs masks was requested, but not all metrics.
+
+    >>> without_masks(["pdq", "map"])
+    ('pdq', 'map')
+    """
+    lacking = [measure.name for measure in measures_called(names) if "masks" in measure.needs]
+    if lacking and not asks_for_all(names):
+        verb = "needs" if len(lacking) == 1 else "need"
+        raise InputError(
+            f"{' and '.join(lacking)} {verb} masks, which the detections do not have",
+            remedy="give detections with masks, or leave out these metrics",
+        )
+    return tuple(name for name in names if name not in lacking)
 
 
 def in_table_order() -> tuple[Measure, ...]:

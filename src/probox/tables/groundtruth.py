@@ -40,8 +40,8 @@ class GroundTruth(Table):
         boxes end at the far edge of the last pixel, boxes of RVC1 ground truth and `from_masks` on the last pixel
         itself.
     masks : Masks
-        Masks of the objects, as run lengths. Objects with an empty mask are excluded from PDQ; mAP and LRP, which use
-        boxes, count them.
+        Masks of the objects, as run lengths. Objects with an empty mask are excluded from PDQ; mAP and LRP
+        count them.
     extents : (N, 2) float64, optional
         Annotated width and height. Stored because ``(x1 + w) - x1`` may differ from ``w`` by rounding, and COCO's
         metrics are computed from ``w``. Default: from `boxes`.

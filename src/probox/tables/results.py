@@ -29,7 +29,8 @@ QUALITIES = ("pPDQ", "spatial", "label", "foreground", "background")
 """Qualities of a pair, in the order of the `qualities` columns."""
 
 
-SomeTable = TypeVar("SomeTable", bound="QualityTable")
+SomeTable = TypeVar("SomeTable", bound="ResultTable")
+SomePairs = TypeVar("SomePairs", "PairTable", "OverlapTable")
 
 
 class Verdict:
@@ -44,12 +45,10 @@ class Verdict:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class QualityTable(Table):
-    """Table with the qualities of a pair in each row."""
+class ResultTable(Table):
+    """Table of an evaluation."""
 
     adopts: ClassVar[bool] = True
-
-    qualities: npt.NDArray[np.float64] = column(np.float64, len(QUALITIES))
 
     @classmethod
     def none(cls: type[SomeTable]) -> SomeTable:
@@ -57,6 +56,13 @@ class QualityTable(Table):
         declared = {name: column for name, column in columns_of(cls).items() if not column.optional}
         columns: dict[str, Any] = {name: np.zeros((0, *map(int, c.row)), c.dtype) for name, c in declared.items()}
         return cls(**columns)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class QualityTable(ResultTable):
+    """Table with the qualities of a pair in each row."""
+
+    qualities: npt.NDArray[np.float64] = column(np.float64, len(QUALITIES))
 
     def quality(self, name: str) -> npt.NDArray[np.float64]:
         """Return one quality of each row: ``pPDQ``, ``spatial``, ``label``, ``foreground`` or ``background``."""
@@ -217,6 +223,8 @@ class DetectionTable(JudgedTable):
         True if PDQ scored a heatmap instead of the box.
     masks : (N,) bool
         True if PDQ scored a mask instead of the box.
+    areas : (N,) float64, optional
+        Area of the mask in pixels, by which mAP of masks assigns sizes. None if no metric of masks was requested.
     label_probs : LabelProbs (N, C), optional
         Probabilities of the ground truth's classes; the rest to 1 is background. None if they were not kept.
     """
@@ -228,6 +236,7 @@ class DetectionTable(JudgedTable):
     covariances: npt.NDArray[np.float64] = column(np.float64, 2, 2, 2)
     heatmaps: npt.NDArray[np.bool_] = column(np.bool_)
     masks: npt.NDArray[np.bool_] = column(np.bool_)
+    areas: npt.NDArray[np.float64] | None = column(np.float64, optional=True)
     label_probs: LabelProbs | None = column(np.float32, "classes", optional=True)
 
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
@@ -270,3 +279,43 @@ class PairTable(QualityTable):
     def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
         self._has_no_label_probs(label_probs)
         return {"detection": self.detections, "object": self.objects, **self._quality_columns()}
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class OverlapTable(ResultTable):
+    """One row per detection and object of the same image and class whose masks overlap, by detection, then object.
+
+    Kept so that metrics of masks can be recomputed, for example at another label threshold, without masks.
+
+    Parameters
+    ----------
+    detections, objects : (P,) int64
+        Rows of the detection table and of the object table.
+    ious : (P,) float64
+        IoU of the masks; for a crowd, the fraction of the detection inside it.
+    """
+
+    detections: npt.NDArray[np.int64] = column(np.int64)
+    objects: npt.NDArray[np.int64] = column(np.int64)
+    ious: npt.NDArray[np.float64] = column(np.float64)
+
+    def _flat_columns(self, label_probs: bool) -> dict[str, Any]:
+        self._has_no_label_probs(label_probs)
+        return {"detection": self.detections, "object": self.objects, "iou": self.ious}
+
+
+def renumber_pairs(
+    pairs: SomePairs, detections: npt.NDArray[np.int64], objects: npt.NDArray[np.int64] | None = None
+) -> SomePairs:
+    """Return the pairs whose rows remain, with new row numbers.
+
+    Parameters
+    ----------
+    pairs : PairTable or OverlapTable
+        Pairs of detections and objects.
+    detections, objects : (N,) int64
+        New number of each row; -1: the row is removed. Default for objects: no change.
+    """
+    found, there = detections[pairs.detections], pairs.objects if objects is None else objects[pairs.objects]
+    kept = np.flatnonzero((found >= 0) & (there >= 0))
+    return pairs.take(kept).replace(detections=found[kept], objects=there[kept])

@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from probox import Detections, GroundTruth
-from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxRules
+from probox import Detections, GroundTruth, Masks
+from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxRules, Geometry
 
 CLASSES = ("cup", "dog", "tv")
 
@@ -36,7 +37,14 @@ def found_of(boxes, scores=None, labels=None, images=None, classes=CLASSES):
     )
 
 
-def coco_evaluation(truth: GroundTruth, found: Detections, rules: BoxRules = COCO_RULES) -> COCOeval:
+def coco_runs(masks: Masks, row: int, shape: np.ndarray) -> dict:
+    """Return a mask as run lengths of pycocotools."""
+    return coco_mask.encode(np.asfortranarray(masks.to_array(row, int(shape[1]), int(shape[0])), dtype=np.uint8))
+
+
+def coco_evaluation(
+    truth: GroundTruth, found: Detections, rules: BoxRules = COCO_RULES, geometry: Geometry = "box"
+) -> COCOeval:
     """Run pycocotools on the tables; classes of the two must be the same. Its summary is for COCO's rules only."""
     assert truth.classes == found.classes
     annotations = [
@@ -62,7 +70,19 @@ def coco_evaluation(truth: GroundTruth, found: Detections, rules: BoxRules = COC
         }
         for row in range(len(found))
     ]
-    images = [{"id": int(image_id)} for image_id in truth.image_ids]
+    if geometry == "mask":  # without a mask: what its loadRes makes of a box
+        shapes, rows = truth.dataset.shapes, truth.dataset.rows_of(found.image_ids)
+        for row, entry in enumerate(annotations):
+            entry["segmentation"] = coco_runs(truth.masks, row, shapes[truth.image_rows[row]])
+        for row, entry in enumerate(results):
+            x1, y1, x2, y2 = found.boxes[row].tolist()
+            box = [[x1, y1, x1, y2, x2, y2, x2, y1]]
+            entry["segmentation"] = coco_runs(found.masks, row, shapes[rows[row]]) if found.has_mask[row] else box
+            entry["area"] = float(found.areas[row])
+    images = [
+        {"id": int(image_id), "width": int(width), "height": int(height)}
+        for image_id, (width, height) in zip(truth.image_ids, truth.dataset.shapes, strict=True)
+    ]
     categories = [{"id": column + 1, "name": name} for column, name in enumerate(truth.classes)]
     sides = []
     with contextlib.redirect_stdout(io.StringIO()):
@@ -71,7 +91,7 @@ def coco_evaluation(truth: GroundTruth, found: Detections, rules: BoxRules = COC
             side.dataset = {"images": images, "categories": categories, "annotations": rows}
             side.createIndex()
             sides.append(side)
-        evaluation = COCOeval(*sides, "bbox")
+        evaluation = COCOeval(*sides, "bbox" if geometry == "box" else "segm")
         evaluation.params.iouThrs = np.array(rules.iou_thresholds)
         evaluation.params.maxDets = list(rules.max_detections)
         evaluation.params.areaRng = [[0, 1e5**2], *map(list, rules.area_ranges)]
@@ -82,9 +102,11 @@ def coco_evaluation(truth: GroundTruth, found: Detections, rules: BoxRules = COC
     return evaluation
 
 
-def coco_numbers(truth: GroundTruth, found: Detections, rules: BoxRules) -> dict[str, float]:
+def coco_numbers(
+    truth: GroundTruth, found: Detections, rules: BoxRules, geometry: Geometry = "box"
+) -> dict[str, float]:
     """Return pycocotools' means of precision and recall with these parameters, NaN where it says -1."""
-    result = coco_evaluation(truth, found, rules).eval
+    result = coco_evaluation(truth, found, rules, geometry).eval
     precision, recall = (np.asarray(result[name]) for name in ("precision", "recall"))  # (T, R, K, A, M), (T, K, A, M)
     ious, limits = np.array(rules.iou_thresholds), rules.max_detections
 

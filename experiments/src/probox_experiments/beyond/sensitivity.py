@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from probox.errors import InputError
-from probox.measures.registry import measure_names
+from probox.measures.registry import measure_names, without_masks
 from probox.tables.groundtruth import GroundTruth
 from probox_experiments.beyond.perturbations import (
     BASE,
@@ -199,10 +199,10 @@ def which_notices_what(
         drawn = CalibratedDetector().detect(objects, seed=[seed, repeat])
         if perturbation != BASE:
             drawn = known[perturbation].change(drawn, objects, np.random.default_rng([seed, repeat, 1]))
-        return run.measure(objects, drawn.found, also=("pPDQ", "TP"), measures=measure_names())
+        return run.measure(objects, drawn.found, also=("pPDQ", "TP"), measures=measures)
 
+    measures = list(without_masks(measure_names()))  # simulated detections are boxes
     points = [{"perturbation": name, "repeat": repeat} for repeat in range(repeats) for name in [BASE, *names]]
-    measures = list(measure_names())
     return run.table("which-notices-what", points, point, truth=fingerprint(objects), seed=seed, all_measures=measures)
 
 

@@ -12,13 +12,23 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxMatches, BoxRules
+from probox.measures.boxes.mask_overlaps import masks_of_detections
+from probox.measures.boxes.matching import COCO_RULES, SIZES, BoxMatches, BoxRules, Geometry
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.dataset import FREQUENCIES
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 
-__all__ = ["BoxOutcome", "class_outcome", "coco_numbers", "copied_images", "match_greedily", "optimal_lrp", "overlaps"]
+__all__ = [
+    "BoxOutcome",
+    "class_outcome",
+    "coco_numbers",
+    "copied_images",
+    "mask_overlaps",
+    "match_greedily",
+    "optimal_lrp",
+    "overlaps",
+]
 
 
 def overlaps(found: Floats, truth: Floats, crowd: Bools) -> Floats:
@@ -33,6 +43,16 @@ def overlaps(found: Floats, truth: Floats, crowd: Bools) -> Floats:
     found_area, truth_area = d[..., 2] * d[..., 3], g[..., 2] * g[..., 3]
     either = np.where(crowd, found_area, found_area + truth_area - both)
     return np.divide(both, either, out=np.zeros_like(both), where=meet)
+
+
+def mask_overlaps(found: Bools, truth: Bools, crowd: Bools) -> Floats:
+    """Return the IoU of masks, (D, H, W) and (G, H, W), detections in rows, objects in columns.
+
+    For a crowd: the fraction of the detection inside it. 0 for empty masks.
+    """
+    both = (found[:, None] & truth[None]).sum(axis=(2, 3))
+    either = np.where(crowd, found.sum(axis=(1, 2))[:, None], (found[:, None] | truth[None]).sum(axis=(2, 3)))
+    return np.asarray(np.divide(both, either, out=np.zeros(both.shape), where=both > 0))
 
 
 def match_greedily(ious: Floats, threshold: float, ignored: Bools, crowd: Bools) -> Ints:
@@ -69,6 +89,7 @@ def class_outcome(
     threshold: float,
     limit: int | None = None,
     rules: BoxRules = COCO_RULES,
+    geometry: Geometry = "box",
 ) -> BoxOutcome:
     """Match the detections of one class in every image, and concatenate the outcomes of the images.
 
@@ -84,10 +105,10 @@ def class_outcome(
         g = np.concatenate([truth.boxes[in_truth, :2], truth.extents[in_truth]], axis=1)
         crowd = truth.crowd[in_truth]
         ignored = crowd | (truth.areas[in_truth] < low) | (truth.areas[in_truth] > high)
-        ious = overlaps(d, g, crowd)
+        ious = overlaps(d, g, crowd) if geometry == "box" else _mask_ious(truth, found, row, in_truth, in_found)
         match = match_greedily(ious, threshold, ignored, crowd)
         matched = match >= 0
-        area = d[:, 2] * d[:, 3]
+        area = d[:, 2] * d[:, 3] if geometry == "box" or found.areas is None else found.areas[in_found]
         lenient = label in truth.dataset.not_exhaustive[row] if truth.dataset.not_exhaustive else False
         neither = np.where(matched, np.append(ignored, False)[match], (area < low) | (area > high) | lenient)
         iou = np.append(ious, np.full((len(ious), 1), np.nan), axis=1)[np.arange(len(match)), match]
@@ -101,6 +122,16 @@ def class_outcome(
     score, right, wrong, iou = (np.concatenate(parts) for parts in zip(*columns, strict=True))
     order = np.argsort(-score, kind="stable")
     return BoxOutcome(score[order], right[order], wrong[order], iou[order], objects)
+
+
+def _mask_ious(truth: GroundTruth, found: Detections, image: int, in_truth: Ints, in_found: Ints) -> Floats:
+    """Return the IoU of masks of some detections and objects of an image."""
+    width, height = truth.dataset.shapes[image].tolist()
+    masks = masks_of_detections(found.take(in_found), np.array([[width, height]]))
+    mine = [masks.to_array(row, height, width) for row in range(len(in_found))]
+    theirs = [truth.masks.to_array(row, height, width) for row in in_truth]
+    d, g = (np.array(own, bool).reshape(-1, height, width) for own in (mine, theirs))
+    return mask_overlaps(d, g, truth.crowd[in_truth])
 
 
 def _images(
@@ -121,13 +152,15 @@ def _images(
         yield row, in_truth, in_found[named[in_found] == label]
 
 
-def coco_numbers(truth: GroundTruth, found: Detections, rules: BoxRules = COCO_RULES) -> dict[str, float]:
+def coco_numbers(
+    truth: GroundTruth, found: Detections, rules: BoxRules = COCO_RULES, geometry: Geometry = "box"
+) -> dict[str, float]:
     """Return COCO's values by name, twelve by default; AP50 and AP75 are NaN without their thresholds."""
     ious, limits = rules.iou_thresholds, rules.max_detections
     classes = range(len(truth.classes))
 
     def outcomes(size: str, thresholds: Sequence[float], limit: int) -> list[BoxOutcome]:
-        return [class_outcome(truth, found, c, size, t, limit, rules) for c in classes for t in thresholds]
+        return [class_outcome(truth, found, c, size, t, limit, rules, geometry) for c in classes for t in thresholds]
 
     def ap(size: str, thresholds: Sequence[float]) -> float:
         return _mean([_area_under(outcome) for outcome in outcomes(size, thresholds, limits[-1])])

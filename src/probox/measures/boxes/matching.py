@@ -1,4 +1,4 @@
-"""COCO's greedy matching of detections with objects, stored so that every box metric can be computed from it.
+"""COCO's greedy matching of detections with objects by IoU of boxes or masks; every box metric follows from it.
 
 Images are matched separately. Matches of a single image are therefore available, and resampling changes only how often
 each detection and object counts. A resampled image counts as adjacent copies with consecutive ids.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.convention import COCO_LIMITS, SIZE_NAMES, Convention, Ranges, thresholds_in_words
 from probox.errors import InputError
+from probox.measures.boxes.mask_overlaps import masks_of_detections, overlaps_of_masks
 from probox.support.formatting import with_count
 from probox.support.parallel import thread_count, threads_for
 from probox.support.types import Bools, Floats, Ints
@@ -25,8 +26,16 @@ from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import column_of_each
-from probox.tables.results import DetectionTable, ObjectTable
+from probox.tables.results import DetectionTable, ObjectTable, OverlapTable
 from probox.tables.table import check_tables
+
+if TYPE_CHECKING:
+    from probox.measures.measure import Evaluated
+
+Geometry = Literal["box", "mask"]
+"""What IoU is computed from."""
+
+SomeValue = TypeVar("SomeValue")
 
 PAIR_IOU = 0.5
 """IoU threshold of LRP and of matched pairs, whatever the thresholds of mAP."""
@@ -221,6 +230,7 @@ def match_boxes(
     detections: Detections,
     *,
     convention: Convention | None = None,
+    geometry: Geometry = "box",
     threads: int | None = None,
     call: str = "match_boxes",
 ) -> BoxMatches:
@@ -246,6 +256,8 @@ def match_boxes(
         Detections with class, score and box.
     convention : Convention, optional
         Its `iou_thresholds`, `max_detections` and `area_ranges` are used. Default: those of COCO.
+    geometry : {"box", "mask"}
+        IoU of boxes or of masks. In metrics of masks, a detection without a mask has the pixels of its box.
     threads : int, optional
         Number of threads. Default: all available. Results are bit-identical for any number.
     call : str
@@ -270,8 +282,17 @@ def match_boxes(
     if truth.dataset.partly_annotated:
         within, checked = judged_detections(truth, rules.most, image_rows, labels, scores)
         labels = np.where(within & checked, labels, -1).astype(np.int32)
-    named = NamedBoxes(image_rows, labels, detections.boxes, detections.extents, scores)
-    return match_columns(truth.dataset, named, truth, rules, threads=threads)
+    named = NamedBoxes(image_rows, labels, detections.boxes, detections.extents, scores, detections.areas)
+    overlaps = None
+    if check_geometry(geometry) == "mask":
+        if detections.masks is None:
+            raise InputError("expected detections with masks", remedy='give them masks, or use geometry="box"')
+        known = np.flatnonzero(image_rows >= 0)
+        shapes = np.zeros((len(image_rows), 2), np.int32)
+        shapes[known] = truth.dataset.shapes[image_rows[known]]
+        masks = masks_of_detections(detections, shapes)
+        overlaps = overlaps_of_masks(truth.dataset, image_rows, labels, masks, truth, truth.masks, threads=threads)
+    return match_columns(truth.dataset, named, truth, rules, overlaps, threads=threads)
 
 
 def judged_detections(
@@ -306,6 +327,7 @@ class NamedBoxes(NamedTuple):
     boxes: Floats
     extents: Floats
     scores: Floats
+    areas: Floats | None = None
 
 
 def match_columns(
@@ -313,10 +335,20 @@ def match_columns(
     found: NamedBoxes | DetectionTable,
     there: GroundTruth | ObjectTable,
     rules: BoxRules = COCO_RULES,
+    overlaps: OverlapTable | None = None,
     *,
     threads: int | None = None,
 ) -> BoxMatches:
-    """Match detections by image row and class of the dataset (-1: unknown), as `match_boxes` does."""
+    """Match detections by image row and class of the dataset (-1: unknown), as `match_boxes` does.
+
+    With `overlaps`, these and the areas of masks replace those of boxes.
+    """
+    given: _Columns = {} if overlaps is None else {
+        "areas": found.areas,
+        "overlap_offsets": np.searchsorted(overlaps.detections, np.arange(len(found.labels) + 1)),
+        "overlap_objects": overlaps.objects,
+        "overlap_ious": overlaps.ious,
+    }  # fmt: skip
     columns = match_levels(
         rules,
         lenient=not_exhaustive(dataset, found.image_rows, found.labels),
@@ -332,6 +364,7 @@ def match_columns(
         object_areas=there.areas,
         object_crowd=there.crowd,
         threads=threads_for(len(found.labels), threads),
+        **given,
     )
     areas, crowd = there.areas, there.crowd
     counted = np.stack(in_area_ranges(areas, (ALL_AREAS, *rules.area_ranges)), axis=1) & ~crowd[:, None]
@@ -363,6 +396,32 @@ def match_levels(rules: BoxRules, **columns: Any) -> _Columns:
     # The kernel takes ascending thresholds and matches each on its own.
     first, others = match(iou_thresholds=levels[:1]), match(iou_thresholds=levels[1:])
     return {**first, **{name: first[name] | (others[name] << 1) for name in ("matched", "ignored")}}
+
+
+PREFIXES: dict[Geometry, str] = {"box": "", "mask": "mask_"}
+"""Prefix of the keys of values."""
+
+
+def keys_for(geometry: Geometry, values: dict[str, SomeValue]) -> dict[str, SomeValue]:
+    """Return values by the keys of the metric of boxes or of masks.
+
+    >>> keys_for("mask", {"AP50": 0.5})
+    {'mask_AP50': 0.5}
+    """
+    return {f"{PREFIXES[geometry]}{key}": value for key, value in values.items()}
+
+
+def check_geometry(geometry: Any) -> Geometry:
+    """Return what IoU is computed from, or raise if it is unknown."""
+    if geometry not in get_args(Geometry):
+        raise InputError(f"expected geometry to be 'box' or 'mask', got {geometry!r:.40}")
+    known: Geometry = geometry
+    return known
+
+
+def matches_by(evaluated: Evaluated, geometry: Geometry) -> BoxMatches:
+    """Return the matches of an evaluation by IoU of boxes or masks."""
+    return evaluated.box_matches if geometry == "box" else evaluated.mask_matches
 
 
 def mean_of_defined(values: Floats) -> float:

@@ -14,12 +14,16 @@ from probox.convention import Convention
 from probox.errors import InputError
 from probox.measures.boxes.matching import (
     COCO_RULES,
+    PREFIXES,
     SIZES,
     BoxMatches,
     BoxRules,
+    Geometry,
     class_index,
     image_precision,
+    keys_for,
     match_boxes,
+    matches_by,
     mean_of_defined,
     means_of_defined,
     resampled_precision,
@@ -31,6 +35,7 @@ from probox.measures.measure import (
     Groups,
     ImageColumns,
     Measure,
+    Need,
     Resampled,
     Summary,
     Weights,
@@ -446,7 +451,12 @@ def _only(row: int | None) -> slice:
 
 
 def average_precision(
-    truth: GroundTruth, detections: Detections, *, convention: Convention | None = None, threads: int | None = None
+    truth: GroundTruth,
+    detections: Detections,
+    *,
+    convention: Convention | None = None,
+    geometry: Geometry = "box",
+    threads: int | None = None,
 ) -> AveragePrecisionResult:
     """Compute mean average precision as the COCO challenge does.
 
@@ -458,6 +468,8 @@ def average_precision(
         Detections with class, score and box.
     convention : Convention, optional
         Its `iou_thresholds`, `max_detections` and `area_ranges` are used. Default: those of COCO.
+    geometry : {"box", "mask"}
+        IoU of boxes or of masks, as for `match_boxes`.
     threads : int, optional
         Number of threads. Default: all available.
 
@@ -473,58 +485,78 @@ def average_precision(
     >>> average_precision(truth, detections)
     AveragePrecisionResult(mAP=0.9000, AP50=1.0000, AP75=1.0000)
     """
-    matches = match_boxes(truth, detections, convention=convention, threads=threads, call="average_precision")
+    matches = match_boxes(
+        truth, detections, convention=convention, geometry=geometry, threads=threads, call="average_precision"
+    )
     return AveragePrecisionResult.from_matches(matches, threads=threads)
 
 
-def _summary(evaluated: Evaluated) -> Summary:
-    precision = evaluated.average_precision
-    return {"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75, **precision.by_frequency()}
+def _result(evaluated: Evaluated, geometry: Geometry) -> AveragePrecisionResult:
+    return evaluated.average_precision if geometry == "box" else evaluated.mask_average_precision
 
 
-def _per_class(evaluated: Evaluated) -> Groups:
-    table = evaluated.average_precision.per_class().columns
-    return groups_of(evaluated.classes, {"mAP": table["AP"], "AP50": table["AP50"], "AP75": table["AP75"]})
+def _summary(geometry: Geometry, evaluated: Evaluated) -> Summary:
+    precision = _result(evaluated, geometry)
+    numbers = {"mAP": precision.map, "AP50": precision.ap50, "AP75": precision.ap75}
+    return keys_for(geometry, numbers | precision.by_frequency())
 
 
-def _per_size(evaluated: Evaluated) -> Groups:
+def _per_class(geometry: Geometry, evaluated: Evaluated) -> Groups:
+    table = _result(evaluated, geometry).per_class().columns
+    columns = {"mAP": table["AP"], "AP50": table["AP50"], "AP75": table["AP75"]}
+    return groups_of(evaluated.classes, keys_for(geometry, columns))
+
+
+def _per_size(geometry: Geometry, evaluated: Evaluated) -> Groups:
     """Return mAP, AP50 and AP75 of each size; its mAP is COCO's AP_small, AP_medium or AP_large."""
-    table = evaluated.average_precision.per_size().columns
-    return groups_of(SIZES[1:], {name: table[name][1:] for name in ("mAP", "AP50", "AP75")})
+    table = _result(evaluated, geometry).per_size().columns
+    return groups_of(SIZES[1:], keys_for(geometry, {name: table[name][1:] for name in ("mAP", "AP50", "AP75")}))
 
 
-def _per_image(evaluated: Evaluated) -> ImageColumns:
+def _per_image(geometry: Geometry, evaluated: Evaluated) -> ImageColumns:
     """Return the summary of each image alone."""
-    precision = image_precision(evaluated.box_matches, evaluated.object_images, RECALL_POINTS)
-    rules, undefined = evaluated.box_matches.rules, np.full(precision.shape[1], np.nan)
+    matches = matches_by(evaluated, geometry)
+    precision = image_precision(matches, evaluated.object_images, RECALL_POINTS)
+    rules, undefined = matches.rules, np.full(precision.shape[1], np.nan)
     at = {key: rules.row_of(iou) for key, iou in AT_IOU.items()}
-    return {"mAP": precision[-1]} | {key: undefined if row is None else precision[row] for key, row in at.items()}
+    columns = {"mAP": precision[-1]} | {key: undefined if row is None else precision[row] for key, row in at.items()}
+    return keys_for(geometry, columns)
 
 
-def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, Floats]:
-    precision = resampled_precision(evaluated.box_matches, evaluated.object_images, weights, RECALL_POINTS)
+def _resampled_classes(geometry: Geometry, evaluated: Evaluated, weights: Weights) -> tuple[Resampled, Floats]:
+    matches = matches_by(evaluated, geometry)
+    precision = resampled_precision(matches, evaluated.object_images, weights, RECALL_POINTS)
     of_classes = precision.mean(axis=1)
     numbers = {"mAP": means_of_defined(of_classes)}
     for key, iou in AT_IOU.items():
-        row = evaluated.box_matches.rules.row_of(iou)
+        row = matches.rules.row_of(iou)
         numbers[key] = np.full(len(weights), np.nan) if row is None else means_of_defined(precision[:, row])
-    return numbers | _by_frequency(evaluated.box_matches.rules, of_classes), of_classes
+    return keys_for(geometry, numbers | _by_frequency(matches.rules, of_classes)), of_classes
 
 
-MEAN_AP = Measure(
-    name="map",
-    needs=frozenset({"boxes"}),
-    columns=(
-        Column(key="mAP", heading="mAP", hint="COCO's mean average precision"),
-        Column(key="AP50"),
-        Column(key="AP75"),
-        *(Column(key=key, optional=True) for key in BY_FREQUENCY),
-    ),
-    summary=_summary,
-    per_class=_per_class,
-    per_size=_per_size,
-    per_image=_per_image,
-    leads=True,
-    resampled=lambda evaluated, weights: _resampled_classes(evaluated, weights)[0],
-    resampled_classes=_resampled_classes,
+def _mean_ap(name: str, geometry: Geometry, headline: Column, need: Need) -> Measure:
+    others = (Column(key=PREFIXES[geometry] + key) for key in AT_IOU)
+    by_frequency = (Column(key=PREFIXES[geometry] + key, optional=True) for key in BY_FREQUENCY)
+    return Measure(
+        name=name,
+        needs=frozenset({need}),
+        columns=(headline, *others, *by_frequency),
+        summary=partial(_summary, geometry),
+        per_class=partial(_per_class, geometry),
+        per_size=partial(_per_size, geometry),
+        per_image=partial(_per_image, geometry),
+        leads=True,
+        standard=geometry == "box",
+        resampled=lambda evaluated, weights: _resampled_classes(geometry, evaluated, weights)[0],
+        resampled_classes=partial(_resampled_classes, geometry),
+    )
+
+
+MEAN_AP = _mean_ap("map", "box", Column(key="mAP", heading="mAP", hint="COCO's mean average precision"), "boxes")
+
+MASK_MEAN_AP = _mean_ap(
+    "map-mask",
+    "mask",
+    Column(key="mask_mAP", heading="mask mAP", hint="COCO's mean average precision, by IoU of masks"),
+    "masks",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,17 +14,31 @@ from probox import _core
 from probox.errors import InputError
 from probox.measures.boxes.matching import (
     PAIR_IOU,
+    PREFIXES,
     SIZES,
     BoxMatches,
+    Geometry,
     class_index,
     image_lrp,
+    keys_for,
     match_boxes,
+    matches_by,
     mean_of_defined,
     means_of_defined,
     resampled_lrp,
     size_index,
 )
-from probox.measures.measure import Column, Evaluated, Groups, ImageColumns, Measure, Resampled, Weights, groups_of
+from probox.measures.measure import (
+    Column,
+    Evaluated,
+    Groups,
+    ImageColumns,
+    Measure,
+    Need,
+    Resampled,
+    Weights,
+    groups_of,
+)
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.flat import NumberTable, named_once
@@ -273,7 +288,12 @@ class LRPResult:
 
 
 def lrp(
-    truth: GroundTruth, detections: Detections, *, variant: Variant = "grid", threads: int | None = None
+    truth: GroundTruth,
+    detections: Detections,
+    *,
+    variant: Variant = "grid",
+    geometry: Geometry = "box",
+    threads: int | None = None,
 ) -> LRPResult:
     """Compute optimal LRP.
 
@@ -286,6 +306,8 @@ def lrp(
     variant : {"grid", "exact"}
         ``grid`` tries the thresholds 0, 0.01 .. 1, as published values do; ``exact`` tries every distinct score and is
         never above ``grid``.
+    geometry : {"box", "mask"}
+        IoU of boxes or of masks, as for `match_boxes`.
     threads : int, optional
         Number of threads. Default: all available.
 
@@ -301,9 +323,8 @@ def lrp(
     >>> lrp(truth, detections)
     LRPResult(grid, moLRP=0.2000, moLRP_loc=0.1000, moLRP_fp=0.0000, moLRP_fn=0.0000)
     """
-    return LRPResult.from_matches(
-        match_boxes(truth, detections, threads=threads, call="lrp"), variant=variant, threads=threads
-    )
+    matches = match_boxes(truth, detections, geometry=geometry, threads=threads, call="lrp")
+    return LRPResult.from_matches(matches, variant=variant, threads=threads)
 
 
 def lrp_curve(matches: BoxMatches, name: str, *, size: str = "all", variant: Variant = "grid") -> LRPCurve:
@@ -411,44 +432,67 @@ _PARTS = {"moLRP": "oLRP", "moLRP_loc": "loc", "moLRP_fp": "fp", "moLRP_fn": "fn
 """The metric's columns, and their names in the table of classes."""
 
 
-def _per_class(evaluated: Evaluated) -> Groups:
+def _result(evaluated: Evaluated, geometry: Geometry) -> LRPResult:
+    return evaluated.lrp if geometry == "box" else evaluated.mask_lrp
+
+
+def _per_class(geometry: Geometry, evaluated: Evaluated) -> Groups:
     """Return the optimum of each class and its components."""
-    table = evaluated.lrp.per_class().columns
-    return groups_of(evaluated.classes, {key: table[name] for key, name in _PARTS.items()})
+    table = _result(evaluated, geometry).per_class().columns
+    return groups_of(evaluated.classes, keys_for(geometry, {key: table[name] for key, name in _PARTS.items()}))
 
 
-def _per_size(evaluated: Evaluated) -> Groups:
+def _per_size(geometry: Geometry, evaluated: Evaluated) -> Groups:
     """Return the means over classes of the optima of each size; each class and size has its own threshold."""
-    table = evaluated.lrp.per_size().columns
-    return groups_of(SIZES[1:], {key: table["moLRP" if key == "moLRP" else name][1:] for key, name in _PARTS.items()})
+    table = _result(evaluated, geometry).per_size().columns
+    columns = {key: table["moLRP" if key == "moLRP" else name][1:] for key, name in _PARTS.items()}
+    return groups_of(SIZES[1:], keys_for(geometry, columns))
 
 
-def _per_image(evaluated: Evaluated) -> ImageColumns:
+def _per_image(geometry: Geometry, evaluated: Evaluated) -> ImageColumns:
     """Return the summary of each image alone; each class and image has its own threshold."""
-    means = image_lrp(evaluated.box_matches, evaluated.object_images, GRID)
-    return dict(zip(_PARTS, means, strict=True))
+    means = image_lrp(matches_by(evaluated, geometry), evaluated.object_images, GRID)
+    return keys_for(geometry, dict(zip(_PARTS, means, strict=True)))
 
 
-def _resampled_classes(evaluated: Evaluated, weights: Weights) -> tuple[Resampled, Floats]:
-    optimum = resampled_lrp(evaluated.box_matches, evaluated.object_images, weights, GRID)
+def _resampled_classes(geometry: Geometry, evaluated: Evaluated, weights: Weights) -> tuple[Resampled, Floats]:
+    optimum = resampled_lrp(matches_by(evaluated, geometry), evaluated.object_images, weights, GRID)
     numbers = {key: means_of_defined(optimum[:, :, part]) for part, key in enumerate(_PARTS)}
-    return numbers, optimum[:, :, 0]
+    return keys_for(geometry, numbers), optimum[:, :, 0]
 
 
-OPTIMAL_LRP = Measure(
-    name="lrp",
-    needs=frozenset({"boxes"}),
-    columns=(
-        Column(key="moLRP", heading="1-moLRP", better="low", complement=True, hint="1 minus mean optimal LRP error"),
-        Column(key="moLRP_loc", better="low"),
-        Column(key="moLRP_fp", better="low"),
-        Column(key="moLRP_fn", better="low"),
+def _optimal_lrp(name: str, geometry: Geometry, headline: Column, need: Need) -> Measure:
+    return Measure(
+        name=name,
+        needs=frozenset({need}),
+        columns=(headline, *(Column(key=PREFIXES[geometry] + key, better="low") for key in list(_PARTS)[1:])),
+        summary=lambda evaluated: keys_for(geometry, _result(evaluated, geometry).summary()),
+        per_class=partial(_per_class, geometry),
+        per_size=partial(_per_size, geometry),
+        per_image=partial(_per_image, geometry),
+        leads=True,
+        standard=geometry == "box",
+        resampled=lambda evaluated, weights: _resampled_classes(geometry, evaluated, weights)[0],
+        resampled_classes=partial(_resampled_classes, geometry),
+    )
+
+
+OPTIMAL_LRP = _optimal_lrp(
+    "lrp",
+    "box",
+    Column(key="moLRP", heading="1-moLRP", better="low", complement=True, hint="1 minus mean optimal LRP error"),
+    "boxes",
+)
+
+MASK_OPTIMAL_LRP = _optimal_lrp(
+    "lrp-mask",
+    "mask",
+    Column(
+        key="mask_moLRP",
+        heading="mask 1-moLRP",
+        better="low",
+        complement=True,
+        hint="1 minus mean optimal LRP error, by IoU of masks",
     ),
-    summary=lambda evaluated: evaluated.lrp.summary(),
-    per_class=_per_class,
-    per_size=_per_size,
-    per_image=_per_image,
-    leads=True,
-    resampled=lambda evaluated, weights: _resampled_classes(evaluated, weights)[0],
-    resampled_classes=_resampled_classes,
+    "masks",
 )
