@@ -33,6 +33,8 @@ def masks_of_detections(found: Detections, shapes: npt.NDArray[np.int32]) -> Mas
 
     A detection without a mask gets the pixels of its box as the COCO API rasterises it.
     """
+    if found.masks is not None and found.has_mask is not None and found.has_mask.all():
+        return found.masks
     boxes = Masks.from_boxes(polygon_pixels_of_boxes(found.boxes, shapes))
     if found.masks is None or found.has_mask is None:
         return boxes
