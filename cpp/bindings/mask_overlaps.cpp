@@ -9,6 +9,7 @@
 
 #include "arrays.hpp"
 #include "kernel/mask_overlaps.hpp"
+#include "mask_table.hpp"
 #include "signals.hpp"
 #include "to_numpy.hpp"
 
@@ -19,25 +20,11 @@ using namespace probox;
 namespace {
 
 // Checks masks of `count` rows. Coordinates are limited so that numbers of pixels fit 64 bits and widths 32.
-LabelledMasks checked_masks(const Column<std::int32_t>& labels, const Table<std::int32_t>& boxes,
-                            const Column<std::int64_t>& pixels, const Column<std::int64_t>& offsets,
-                            const Table<std::int32_t>& runs) {
-  const std::size_t count = labels.shape(0);
-  require(boxes.shape(0) == count && boxes.shape(1) == 4 && pixels.shape(0) == count && runs.shape(1) == 3,
-          "expected columns of masks of one length");
-  require_offsets(offsets, count, runs.shape(0), "expected ascending offsets from 0 to the number of runs");
+void check_masks(const MaskTable& masks, std::size_t count) {
   constexpr std::int32_t most = 1 << 30;
-  for (std::size_t row = 0; row < count; ++row) {
-    const std::int32_t* box = boxes.data() + 4 * row;
-    require(box[0] >= 0 && box[1] >= 0 && box[2] >= -1 && box[3] >= -1 && box[2] < most && box[3] < most,
-            "expected boxes of pixels from 0 to 2^30");
-    require(pixels.data()[row] > 0 || box[2] < box[0] || box[3] < box[1], "expected an empty box of an empty mask");
-  }
-  for (std::size_t run = 0; run < runs.shape(0); ++run) {
-    const std::int32_t* ends = runs.data() + 3 * run;
-    require(0 <= ends[1] && ends[1] < ends[2] && ends[2] <= most, "expected runs of pixels from 0 to 2^30");
-  }
-  return {labels.data(), boxes.data(), pixels.data(), offsets.data(), runs.data()};
+  require(masks.count() == count, "expected columns of masks of one length");
+  masks.check_offsets();
+  masks.check(0, static_cast<std::int64_t>(count), most, most, true);
 }
 
 nb::tuple overlaps_of_masks(Column<std::int64_t> image, Column<std::int32_t> labels, Table<std::int32_t> boxes,
@@ -53,14 +40,15 @@ nb::tuple overlaps_of_masks(Column<std::int64_t> image, Column<std::int32_t> lab
   require_offsets(object_offsets, images, objects, "expected ascending offsets from 0 to the number of objects");
   for (std::size_t d = 0; d < count; ++d)
     require(image.data()[d] < static_cast<std::int64_t>(images), "expected rows of images");
-  const LabelledMasks found = checked_masks(labels, boxes, pixels, offsets, runs);
-  const LabelledMasks truth =
-      checked_masks(object_labels, object_boxes, object_pixels, object_run_offsets, object_runs);
+  const MaskTable found(boxes, pixels, offsets, runs);
+  const MaskTable truth(object_boxes, object_pixels, object_run_offsets, object_runs);
+  check_masks(found, count);
+  check_masks(truth, objects);
   auto overlaps = [&] {
     nb::gil_scoped_release release;
     Stop stop(check_python_signals);
-    return mask_overlaps(static_cast<std::int64_t>(count), image.data(), found, object_offsets.data(), truth,
-                         object_crowd.data(), threads, stop);
+    return mask_overlaps(static_cast<std::int64_t>(count), image.data(), found, labels.data(), object_offsets.data(),
+                         truth, object_labels.data(), object_crowd.data(), threads, stop);
   }();
   return nb::make_tuple(to_numpy(std::move(overlaps.detections)), to_numpy(std::move(overlaps.objects)),
                         to_numpy(std::move(overlaps.ious)));

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tests.evaluation.equal import assert_equal
 from tests.evaluation.worlds import many_images
+from tests.strategies import with_box_masks
 
 from probox import Evaluation, InputError, evaluate, merge, write_parquet
 
@@ -21,7 +22,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a set of five shards each, and single files of the same."""
     folder = tmp_path_factory.mktemp("sets")
     truth, found = many_images(4)
-    for table, name in ((truth, "truth"), (found, "found")):
+    for table, name in ((truth, "truth"), (with_box_masks(truth, found), "found")):
         write_parquet(folder / name, table, shards=5)
         write_parquet(folder / f"{name}.parquet", table)
     return folder
@@ -39,6 +40,7 @@ def test_parts_are_what_one_process_gives(sets: Path, form: str, measures: str |
     joined = merge(parts)
     assert isinstance(joined, Evaluation)
     assert_equal(joined, whole)
+    assert ("map-mask" in whole.measures) == (measures == "all")
     assert (joined.input_notes, joined.inputs) == (whole.input_notes, whole.inputs)
     assert any(note.code == "unknown-images" for note in joined.input_notes)
 

@@ -136,8 +136,8 @@ class Pieces:
 
     @property
     def has_masks(self) -> bool:
-        """Return whether any detection may have a mask."""
-        return isinstance(self.detections, Detections) and self.detections.masks is not None
+        """Whether any detection may have a mask."""
+        raise NotImplementedError
 
     def identity(self) -> str:
         """Return a hash of ground truth, detections and whether covariances were repaired."""
@@ -158,6 +158,11 @@ class TablePieces(Pieces):
 
     def __init__(self, truth: GroundTruth, detections: Detections, *, repair: bool) -> None:
         super().__init__(truth, detections, truth.image_ids, detections.source, repair)
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether any detection may have a mask."""
+        return self.detections.masks is not None
 
     def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
         """Yield the tables of these images: in one piece if `whole`, else about `AT_ONCE` detections per piece."""
@@ -211,6 +216,11 @@ class ParquetPieces(Pieces):
         super().__init__(truth, detections, ids, detections.name, repair)
         self._found_in, self._counts = detections.image_counts()
         self._unknown = ~np.isin(self._found_in, known)
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether any detection may have a mask."""
+        return self.detections.has_masks
 
     def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
         """Yield the tables of these images in pieces, at least one.

@@ -339,6 +339,11 @@ class DetectionSet(_Set):
 
     table = "detections"
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether any row may have a mask."""
+        return any(self._words(shard)["masks"] for shard in self._shards)
+
     def image_counts(self) -> tuple[Ids, Ids]:
         """Return the ascending ids of images with detections, and their numbers of detections; reads one column."""
         ids, _, _, rows = self._images
