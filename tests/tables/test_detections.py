@@ -10,6 +10,7 @@ import pytest
 from probox import Detections, InputError, Masks
 from probox.tables.geometry import SYMMETRY
 from probox.tables.label_probs import LabelProbs
+from probox.tables.heatmaps import crop_heatmap, to_bytes
 from probox.tables.row_problems import FARTHEST, ROUNDING, find_problems
 
 USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}
@@ -180,6 +181,35 @@ def test_masks_of_detections():
         table(masks=Masks.empty(2))
     with pytest.raises(InputError, match="expected argument `masks` to be Masks, but got list"):
         table(masks=[np.ones((2, 2))])
+
+
+def test_heatmaps_become_masks_above_a_threshold() -> None:
+    rng = np.random.default_rng(8)
+    values = rng.random((3, 6, 9)) * (rng.random((3, 6, 9)) < 0.7)
+    values[:, :, :2], values[0, 1, 3], values[2] = 0.0, 0.5, 0.25
+    bytes_ = to_bytes(values)
+    flags = rng.random((6, 9)) < 0.5
+    found = Detections(
+        classes=["cup"], image_ids=[1] * 6, boxes=[[0, 0, 5, 5]] * 6, label_probs=[[0.5]] * 6,
+        heatmaps=[values[0], crop_heatmap(values[1]), crop_heatmap(bytes_[2]), bytes_[0], None, None],
+        masks=Masks.concatenate([Masks.empty(5), Masks.from_arrays([flags])]),
+    )  # fmt: skip
+    np.testing.assert_array_equal(np.asarray(found.heatmaps[1]), bytes_[1])
+    for threshold in (0.5, 0.2):
+        made = found.with_binary_masks(threshold)
+        level = 255 * threshold
+        expected = [values[0] > threshold, *(bytes_[row] > level for row in (1, 2, 0)), flags & False, flags]
+        assert made.heatmaps is None
+        for row, mask in enumerate(expected):
+            np.testing.assert_array_equal(made.masks.to_array(row, 6, 9), mask)
+        assert made.has_mask.tolist() == [True, True, True, True, False, True]
+        assert made.areas.tolist() == [*(mask.sum() for mask in expected[:4]), 25, flags.sum()]
+    plain = table()
+    assert plain.with_binary_masks() is plain
+    assert found.replace(masks=None, has_mask=None, areas=None).with_binary_masks().areas[4] == 25
+    for wrong in (1.0, -0.1, float("nan")):
+        with pytest.raises(InputError, match="expected threshold to be at least 0 and below 1, but got"):
+            found.with_binary_masks(wrong)
 
 
 def test_rows_that_are_taken_are_those_of_a_table_made_anew() -> None:

@@ -72,6 +72,21 @@ def test_masks_taken_and_joined_keep_their_pixels():
     assert masks.offsets[4] == masks.offsets[3]  # a full box needs no runs
 
 
+def test_masks_of_windows_are_those_of_whole_images():
+    rng = np.random.default_rng(6)
+    whole = np.zeros((4, 20, 30), bool)
+    corners = [(3, 5), (0, 0), (21, 11), (4, 4)]
+    for mask, (left, top), share in zip(whole, corners, (0.5, 1.0, 0.9, 0.0), strict=True):
+        mask[top : top + 9, left : left + 9] = rng.random((9, 9)) < share
+    windows = [mask[top : top + 9, left : left + 9] for mask, (left, top) in zip(whole, corners, strict=True)]
+    expected, made = Masks.from_arrays(list(whole)), Masks.from_arrays(windows, corners)
+    for name in ("boxes", "pixels", "offsets", "runs"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+    assert made.boxes[3].tolist() == [0, 0, -1, -1]
+    assert made.pixels[3] == 0
+    assert not unusable_masks(made.boxes, made.offsets, made.runs).any()
+
+
 def test_made_masks_are_usable_and_others_are_named():
     rng = np.random.default_rng(7)
     masks = Masks.from_arrays([rng.random((9, 7)) < 0.5 for _ in range(5)])

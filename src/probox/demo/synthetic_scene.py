@@ -243,7 +243,7 @@ def ground_truth(scenes: list[DemoScene]) -> tuple[GroundTruth, Floats]:
                 rows.append((image, kinds.index(thing.kind), float(shares[number])))
                 cuts.append(mask)
                 corners.append((window[1].start, window[0].start))
-    masks = _move_thing(Masks.from_arrays(cuts), np.array(corners, np.int32).reshape(-1, 2))
+    masks = Masks.from_arrays(cuts, corners)
     truth = GroundTruth(
         dataset=Dataset(
             classes=kinds,
@@ -259,13 +259,6 @@ def ground_truth(scenes: list[DemoScene]) -> tuple[GroundTruth, Floats]:
         masks=masks,
     )
     return truth, np.array([share for _, _, share in rows])
-
-
-def _move_thing(masks: Masks, by: npt.NDArray[np.int32]) -> Masks:
-    """Return masks of image windows moved to their positions ``x, y``."""
-    of_run = np.repeat(by, np.diff(masks.offsets), axis=0)
-    runs = masks.runs + np.stack([of_run[:, 1], of_run[:, 0], of_run[:, 0]], axis=1)
-    return Masks(masks.boxes + np.concatenate([by, by], axis=1), masks.pixels, masks.offsets, runs)
 
 
 _COLOURS = {

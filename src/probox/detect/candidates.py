@@ -105,17 +105,22 @@ def resize(image: Pixels, size: tuple[int, int], *, from_origin: bool = False) -
     height, width = image.shape[:2]
     if (width, height) == size:
         return image
-    left, right, x = _neighbours(width, size[0], from_origin)
-    above, below, y = _neighbours(height, size[1], from_origin)
     resized = np.empty((size[1], size[0], 3), np.uint8)
     for channel in range(3):  # single planes are several times as fast as interleaved channels
-        plane = np.ascontiguousarray(image[:, :, channel])
-        rows = plane[above].astype(np.float32)
-        rows += (plane[below] - rows) * y[:, None]
-        values = rows.take(left, axis=1)
-        values += (rows.take(right, axis=1) - values) * x
+        values = resize_plane(np.ascontiguousarray(image[:, :, channel]), size, from_origin=from_origin)
         resized[:, :, channel] = np.rint(values, out=values)
     return resized
+
+
+def resize_plane(plane: Array, size: tuple[int, int], *, from_origin: bool = False) -> npt.NDArray[np.float32]:
+    """Return an (H, W) array resized to (width, height), see `resize`."""
+    left, right, x = _neighbours(plane.shape[1], size[0], from_origin)
+    above, below, y = _neighbours(plane.shape[0], size[1], from_origin)
+    rows = plane[above].astype(np.float32)
+    rows += (plane[below] - rows) * y[:, None]
+    values = rows.take(left, axis=1)
+    values += (rows.take(right, axis=1) - values) * x
+    return values
 
 
 def _neighbours(old: int, new: int, from_origin: bool) -> tuple[Ints, Ints, npt.NDArray[np.float32]]:
@@ -206,6 +211,15 @@ def _pixels_between(low: float, high: float, count: int) -> tuple[int, int]:
     return first, int(np.clip(np.ceil(high), first + 1, count))
 
 
+class HeatmapRows(Protocol):
+    """Heatmaps of candidates, computed for requested rows only."""
+
+    def __getitem__(self, rows: Any, /) -> HeatmapRows: ...
+
+    def __call__(self, rows: Array, boxes: Floats) -> list[WindowHeatmap]:
+        """Return the heatmaps of rows; `boxes` are their boxes in the image."""
+
+
 Labels = Literal["all", "best"]
 LABELS: tuple[str, ...] = get_args(Labels)
 """``all``: a box makes a detection of each class above the score threshold; ``best``: of the best class only."""
@@ -231,7 +245,7 @@ class Candidates:
         Predicted corner covariances in square pixels, or an object that returns rows of such an array.
     labels : (N,) int64, optional
         Class of each box, if the head predicts one box per class. Default: boxes are shared by all classes.
-    heatmaps : PrototypeMasks, optional
+    heatmaps : HeatmapRows, optional
         Heatmaps of an instance segmentation model.
 
     Examples
@@ -245,7 +259,7 @@ class Candidates:
     scores: npt.NDArray[np.float32]
     covariances: Floats | Rows | None = None
     labels: Ints | None = None
-    heatmaps: PrototypeMasks | None = None
+    heatmaps: HeatmapRows | None = None
 
     def __post_init__(self) -> None:
         count = len(self.boxes)
@@ -311,6 +325,8 @@ class Traits:
         IoU threshold of NMS.
     has_edges : bool
         Whether candidates have predicted covariances.
+    has_masks : bool
+        Whether candidates have heatmaps.
     suppresses : bool
         Whether the model's candidates are final (NMS is built in or not needed).
     clips_first : bool
@@ -327,6 +343,7 @@ class Traits:
     labels: Labels = "all"
     nms_iou: float = 0.6
     has_edges: bool = False
+    has_masks: bool = False
     suppresses: bool = False
     clips_first: bool = True
 

@@ -23,6 +23,7 @@ from probox.tables.geometry import (
     sizes_of_rows,
 )
 from probox.tables.label_probs import LabelProbs
+from probox.tables.heatmaps import threshold_heatmaps
 from probox.tables.labels import (
     AboveOne,
     align_labels,
@@ -438,6 +439,37 @@ class Detections(DetectionColumns):
             problem = f"expected a mask in an image of {width} x {height} pixels, but got pixels {pixels}"
             raise self._fail(row, problem, "give masks at the image's size")
 
+    def with_binary_masks(self, threshold: float = 0.5) -> Detections:
+        """Return the detections with masks in place of heatmaps, for formats that store binary masks only.
+
+        Parameters
+        ----------
+        threshold : float
+            Pixels with a probability above this belong to the mask, 0 to 1.
+
+        Returns
+        -------
+        Detections
+            The detections, without heatmaps.
+
+        Examples
+        --------
+        >>> found = Detections.from_scores([[0, 0, 2, 1]], [0.9], [0], classes=["cup"], image_ids=1)
+        >>> found.replace(heatmaps=[np.array([[0.4, 0.8]])]).with_binary_masks().masks.boxes.tolist()
+        [[1, 0, 1, 0]]
+        """
+        if self.heatmaps is None:
+            return self
+        if not 0.0 <= threshold < 1.0:
+            raise InputError(f"expected threshold to be at least 0 and below 1, but got {threshold!r:.40}")
+        given = _no_masks(self) if self.masks is None else vars(self)
+        rows = np.flatnonzero(self.has_heatmap)
+        own = threshold_heatmaps([self.heatmaps[row] for row in rows.tolist()], threshold)
+        source, areas = np.arange(len(self)), given["areas"].copy()
+        source[rows], areas[rows] = len(self) + np.arange(len(rows)), own.pixels
+        masks = Masks.concatenate([given["masks"], own]).take(source)
+        return self.replace(masks=masks, has_mask=given["has_mask"] | self.has_heatmap, areas=areas, heatmaps=None)
+
     def numbers_in_image(self) -> npt.NDArray[np.int64]:
         """Return each detection's number within its image, from 0 in table order.
 
@@ -530,16 +562,16 @@ def optional_columns(parts: Sequence[DetectionColumns]) -> dict[str, Any]:
     if any(part.heatmaps is not None for part in parts):
         columns["heatmaps"] = tuple(entry for part in parts for entry in (part.heatmaps or [None] * len(part)))
     if any(part.masks is not None for part in parts):
-        given = [_without_masks(part) if part.masks is None else part for part in parts]
-        columns["masks"] = Masks.concatenate([part.masks for part in given if part.masks is not None])
-        columns |= {name: np.concatenate([getattr(part, name) for part in given]) for name in ("has_mask", "areas")}
+        given = [_no_masks(part) if part.masks is None else vars(part) for part in parts]
+        columns["masks"] = Masks.concatenate([part["masks"] for part in given])
+        columns |= {name: np.concatenate([part[name] for part in given]) for name in ("has_mask", "areas")}
     return columns
 
 
-def _without_masks(part: DetectionColumns) -> DetectionColumns:
-    """Return detections that have no mask, with the columns of masks."""
+def _no_masks(part: DetectionColumns) -> dict[str, Any]:
+    """Return the columns of masks of detections that have no mask."""
     sizes = extents_of(part.boxes) if part.extents is None else part.extents
-    return part.replace(masks=Masks.empty(len(part)), has_mask=np.zeros(len(part), bool), areas=sizes.prod(axis=1))
+    return {"masks": Masks.empty(len(part)), "has_mask": np.zeros(len(part), bool), "areas": sizes.prod(axis=1)}
 
 
 _PLAIN = ("image_ids", "boxes", "extents", "scores")

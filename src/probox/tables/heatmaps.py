@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from probox.support.types import Array
-from probox.tables.detections import Detections
 from probox.tables.masks import Masks
 from probox.tables.table import LazyArray
+
+if TYPE_CHECKING:
+    from probox.tables.detections import Detections
 
 LEAST = 2.0**-11
 """Probabilities of predicted masks are from LEAST to 1 - LEAST inside their box: a wrong probability of exactly 1 makes
@@ -114,3 +116,32 @@ def pixel_maps(found: Detections, shapes: npt.NDArray[np.int32]) -> Sequence[npt
         width, height = shapes[row].tolist()
         maps[row] = MaskHeatmap(found.masks, row, (height, width))
     return maps
+
+
+def crop_heatmap(heatmap: npt.NDArray[np.generic]) -> WindowHeatmap:
+    """Return an H x W array of uint8, or of floats from 0 to 1, as an 8-bit heatmap without its zeros around.
+
+    >>> crop_heatmap(np.array([[0.0, 0.0], [0.0, 0.8]]))
+    WindowHeatmap(2 x 2 uint8, 1 x 1 at (1, 1))
+    """
+    values, (top, left) = _window_of(heatmap)
+    (y, x), window = crop(to_bytes(values))
+    return WindowHeatmap(heatmap.shape, (top + y, left + x), window.copy())  # a view would keep the whole array
+
+
+def threshold_heatmaps(heatmaps: Sequence[npt.NDArray[np.generic]], threshold: float = 0.5) -> Masks:
+    """Return the masks of pixels with a probability above a threshold.
+
+    >>> threshold_heatmaps([np.array([[127, 128]], np.uint8), np.array([[0.5, 0.6]])]).boxes.tolist()
+    [[1, 0, 1, 0], [1, 0, 1, 0]]
+    """
+    windows = [_window_of(heatmap) for heatmap in heatmaps]
+    flags = [values > (255.0 * threshold if values.dtype == np.uint8 else threshold) for values, _ in windows]
+    return Masks.from_arrays(flags, [(left, top) for _, (top, left) in windows])
+
+
+def _window_of(heatmap: npt.NDArray[np.generic] | WindowHeatmap) -> tuple[Array, tuple[int, int]]:
+    """Return the array that has all values above 0, and its row and column in the image."""
+    if isinstance(heatmap, WindowHeatmap):
+        return heatmap.window, heatmap.corner
+    return np.asarray(heatmap), (0, 0)

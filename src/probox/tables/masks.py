@@ -47,13 +47,17 @@ class Masks:
         return f"Masks({len(self)} masks, {int(self.pixels.sum())} pixels)"
 
     @classmethod
-    def from_arrays(cls, masks: Sequence[npt.NDArray[np.bool_]]) -> Masks:
-        """Return the masks of (H, W) boolean arrays, which must not be empty.
+    def from_arrays(
+        cls, masks: Sequence[npt.NDArray[np.bool_]], corners: Sequence[tuple[int, int]] | None = None
+    ) -> Masks:
+        """Return the masks of boolean arrays.
 
         Parameters
         ----------
         masks : sequence of (H, W) bool
-            One array per object, each with at least one pixel.
+            One array per object.
+        corners : sequence of (int, int), optional
+            Column and row of each array's first pixel in its image. Default: arrays cover whole images.
 
         Returns
         -------
@@ -62,19 +66,23 @@ class Masks:
 
         Examples
         --------
-        >>> Masks.from_arrays([np.array([[False, True], [True, True]])]).runs.tolist()
-        [[0, 1, 2], [1, 0, 2]]
+        >>> mask = np.array([[False, True], [True, True]])
+        >>> Masks.from_arrays([mask]).runs.tolist(), Masks.from_arrays([mask], [(10, 20)]).runs.tolist()
+        ([[0, 1, 2], [1, 0, 2]], [[20, 11, 12], [21, 10, 12]])
         """
-        boxes = np.zeros((len(masks), 4), np.int32)
+        boxes = np.tile(np.array([0, 0, -1, -1], np.int32), (len(masks), 1))
         pixels = np.zeros(len(masks), np.int64)
         offsets = np.zeros(len(masks) + 1, np.int64)
         parts: list[npt.NDArray[np.int32]] = []
         for row, mask in enumerate(masks):
+            left, top = (0, 0) if corners is None else corners[row]
             padded = np.zeros((mask.shape[0], mask.shape[1] + 2), np.int8)  # so that every run has two edges
             padded[:, 1:-1] = mask
             edges = np.diff(padded, axis=1)
             y, begin = np.nonzero(edges == 1)
-            _, end = np.nonzero(edges == -1)
+            if not len(y):
+                continue
+            y, begin, end = y + top, begin + left, np.nonzero(edges == -1)[1] + left
             boxes[row] = begin.min(), y.min(), end.max() - 1, y.max()
             pixels[row] = (end - begin).sum()
             if pixels[row] < box_pixels(boxes[row]):
@@ -190,13 +198,36 @@ class Masks:
         [[0, 1, 1, 0], [0, 0, 0, 0]]
         """
         mask = np.zeros((height, width), dtype=bool)
-        begin, end = self.offsets[row], self.offsets[row + 1]
-        if begin == end:
-            x0, y0, x1, y1 = self.boxes[row]
-            mask[y0 : y1 + 1, x0 : x1 + 1] = True
-        for y, x_begin, x_end in self.runs[begin:end]:
-            mask[y, x_begin:x_end] = True
+        left, top, inside = self.in_box(row)
+        mask[top : top + inside.shape[0], left : left + inside.shape[1]] = inside
         return mask
+
+    def in_box(self, row: int) -> tuple[int, int, npt.NDArray[np.bool_]]:
+        """Return left and top of a mask that is not empty, and its pixels from there as a boolean array.
+
+        Parameters
+        ----------
+        row : int
+            Row of the object.
+
+        Returns
+        -------
+        tuple of int, int and (H, W) bool
+            Column and row of the box's first pixel in the image, and the mask inside its box.
+
+        Examples
+        --------
+        >>> Masks.from_boxes(np.array([[1, 0, 2, 0]])).in_box(0)
+        (1, 0, array([[ True,  True]]))
+        """
+        x0, y0, x1, y1 = (int(value) for value in self.boxes[row])
+        runs = self.runs[self.offsets[row] : self.offsets[row + 1]]
+        if not len(runs):  # no runs: the mask is the box
+            return x0, y0, np.ones((y1 - y0 + 1, x1 - x0 + 1), bool)
+        steps = np.zeros((y1 - y0 + 1, x1 - x0 + 2), np.int8)
+        steps[runs[:, 0] - y0, runs[:, 1] - x0] = 1
+        steps[runs[:, 0] - y0, runs[:, 2] - x0] = -1
+        return x0, y0, np.cumsum(steps, axis=1, dtype=np.int8)[:, :-1] > 0
 
     def take(self, rows: npt.NDArray[np.int64]) -> Masks:
         """Return the masks of these rows, in this order.
