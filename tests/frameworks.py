@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.torchvision_shim import load_torchvision
 
@@ -65,7 +66,7 @@ def supervision() -> Any:
 def ultralytics() -> Any:
     """Return ultralytics, which imports torchvision itself."""
     torchvision()
-    with quiet():
+    with quiet(), np.printoptions():  # importing it changes how NumPy prints
         return pytest.importorskip("ultralytics")
 
 

@@ -16,18 +16,15 @@ from tests.adapters.shapes import Boxes, DetDataSample, Instances
 from tests.tensors import Tensor
 
 import probox.adapters
-from probox import PDQ, Detections, GroundTruth, InputError, read_detections
+from probox import Detections, GroundTruth, InputError, read_detections
 from probox.adapters import (
     from_detectron2,
     from_mmdet,
     from_probdet,
     from_supervision,
-    from_torchvision,
-    from_ultralytics,
     to_supervision,
     to_supervision_key_points,
 )
-from probox.notes import InputWarning
 from probox.tables.dataset import Dataset
 
 CLASSES = ("cup", "dog", "cat")
@@ -146,7 +143,7 @@ def test_samples_with_more_to_say() -> None:
 def test_lists_of_arrays_of_mmdet_2() -> None:
     rows = np.concatenate([BOXES, SCORES[:, None]], axis=1)
     legacy = [np.zeros((0, 5), np.float32), rows[:1], rows[1:]]
-    for each in (legacy, [legacy], (legacy, [[], [], []])):
+    for each in (legacy, [legacy]):
         assert_same(from_mmdet(each, classes=CLASSES, image_ids=7), PLAIN)
     with pytest.raises(InputError, match="expected an array for each of 3 classes, but got 2"):
         from_mmdet(legacy[:2], classes=CLASSES, image_ids=7)
@@ -194,27 +191,72 @@ def test_other_things_are_no_entries() -> None:
     assert len(from_probdet([], truth)) == 0
 
 
-def test_masks_are_warned_of() -> None:
-    note = InputWarning("masks-not-read", 2)
-    masks = Tensor(np.ones((2, 64, 80), bool))
-    rows = {"boxes": BOXES, "labels": LABELS, "scores": SCORES}
-    yolo = SimpleNamespace(data=np.hstack([BOXES, SCORES[:, None], LABELS[:, None]]))
-    result = SimpleNamespace(boxes=yolo, names=dict(enumerate(CLASSES)), orig_shape=(64, 80), path="7.jpg", masks=masks)
-    metric = PDQ(CLASSES)
-    metric.update([rows | {"masks": np.ones((2, 64, 80), bool)}], [{"boxes": BOXES, "labels": LABELS}])
+def drawn(count: int = 2) -> np.ndarray:
+    """Return masks of the boxes without their first row, (n, H, W)."""
+    masks = np.zeros((count, 64, 80), bool)
+    for mask, (x1, y1, x2, y2) in zip(masks, BOXES.astype(int), strict=False):
+        mask[y1 + 1 : y2, x1:x2] = True
+    return masks
+
+
+def assert_masks(found: Detections, flags: np.ndarray) -> None:
+    assert found.masks is not None
+    assert found.heatmaps is None
+    assert found.has_mask.all()
+    assert found.areas.tolist() == flags.sum(axis=(1, 2)).tolist()
+    for row, mask in enumerate(flags):
+        np.testing.assert_array_equal(found.masks.to_array(row, *mask.shape), mask)
+
+
+def test_masks_of_every_framework() -> None:
+    masks = drawn()
+    bitmaps = SimpleNamespace(to_ndarray=lambda: masks.astype(np.uint8))  # mmdet's BitmapMasks
+    legacy = [np.zeros((0, 5)), *(np.append(box, score)[None] for box, score in zip(BOXES, SCORES, strict=True))]
     for found in (
-        from_detectron2(instances(pred_masks=masks), classes=CLASSES, image_ids=7),
-        from_mmdet(sample(masks=masks), classes=CLASSES),
-        from_mmdet(([np.array([[10.0, 20, 50, 60, 0.8]] * 2)] * 1, [[None, None]]), classes=["cup"], image_ids=7),
-        from_torchvision([rows | {"masks": np.ones((2, 1, 64, 80))}, rows], classes=CLASSES, image_ids=[7, 8]),
-        from_supervision([held(mask=np.ones((2, 64, 80), bool)), held()], image_ids=[7, 8], classes=CLASSES),
-        from_ultralytics(result),
+        from_detectron2(instances(pred_masks=Tensor(masks)), classes=CLASSES, image_ids=7),
+        from_detectron2(instances(pred_masks=Boxes(Tensor(masks))), classes=CLASSES, image_ids=7),  # BitMasks
+        from_mmdet(sample(masks=Tensor(masks)), classes=CLASSES),
+        from_mmdet(sample(masks=bitmaps), classes=CLASSES),
+        from_mmdet((legacy, [[], [masks[0]], [masks[1]]]), classes=CLASSES, image_ids=7),
+        from_supervision(held(mask=masks), image_ids=7, classes=CLASSES),
     ):
-        assert len(found.notes) == 1
-        assert found.notes[0] == note
-    assert note in metric.result().warnings
-    assert from_detectron2(instances(), classes=CLASSES, image_ids=7).notes == ()
-    assert from_mmdet(sample(), classes=CLASSES).notes == ()
+        assert_masks(found, masks)
+        assert found.notes == ()
+    assert from_detectron2(instances(), classes=CLASSES, image_ids=7).masks is None
+    none = instances(
+        pred_boxes=Boxes(np.zeros((0, 4))), scores=[], pred_classes=[], pred_masks=np.zeros((0, 64, 80), bool)
+    )
+    found = from_detectron2([none, instances(pred_masks=masks)], classes=CLASSES, image_ids=[6, 7])
+    assert_masks(found, masks)
+
+
+def test_an_image_without_masks_beside_one_with_masks() -> None:
+    found = from_supervision([held(), held(mask=drawn())], image_ids=[6, 7], classes=CLASSES)
+    assert found.has_mask.tolist() == [False, False, True, True]
+    assert found.masks.pixels.tolist() == [0, 0, *drawn().sum(axis=(1, 2)).tolist()]
+    assert found.areas[:2].tolist() == found.extents[:2].prod(axis=1).tolist()
+    empty = from_supervision(held(mask=np.zeros((2, 64, 80), bool)), image_ids=7, classes=CLASSES)
+    assert empty.has_mask.all()
+    assert empty.areas.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("masks", "match"),
+    [
+        (np.zeros((2, 32, 40), bool), "image 7: the image is 80 x 64, but its masks are 40 x 32; scale masks"),
+        (np.zeros((2, 1, 28, 28), np.float32), "the image is 80 x 64, but its masks are 28 x 28"),
+        (np.zeros((1, 64, 80), bool), "image 7: expected masks of shape 2 x H x W, but got 1 x 64 x 80"),
+        (np.zeros((64, 80, 2), bool), "expected masks of shape 2 x H x W, but got 64 x 80 x 2"),
+        (np.full((2, 64, 80), 7), "expected masks of True and False, or of 0 and 1"),
+        (np.full((2, 64, 80), -1.5), "with probabilities from 0 to 1, but got -1.5 to -1.5; apply a sigmoid"),
+        (np.full((2, 64, 80), np.nan), "with probabilities from 0 to 1, but got nan"),
+    ],
+)
+def test_mistakes_in_masks_are_named(masks: np.ndarray, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        from_detectron2(instances(pred_masks=Tensor(masks)), classes=CLASSES, image_ids=7)
+    with pytest.raises(InputError, match=match):
+        from_mmdet(sample(masks=masks), classes=CLASSES)
 
 
 def table(n: int = 12, seed: int = 0) -> Detections:
@@ -307,7 +349,7 @@ def test_plain_boxes_and_heatmaps_have_no_ellipses() -> None:
     with pytest.raises(InputError, match="expected boxes with covariances"):
         to_supervision_key_points(table().replace(covariances=None))
     heatmap = table()[:1].replace(heatmaps=(np.zeros((4, 4)),))
-    with pytest.raises(InputError, match="supervision does not support heatmaps"):
+    with pytest.raises(InputError, match=r"supervision does not support heatmaps; write found.with_binary_masks\(\)"):
         to_supervision(heatmap)
     with pytest.raises(InputError, match=r"write to_supervision\(found, image_id\)"):
         to_supervision(held())

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
 
 import numpy as np
 
-from probox.adapters.image_rows import NO_CLASS, ImageRows, image_ids_of, list_outputs, sizes_of, stack_rows
+from probox.adapters.image_masks import as_flags, mask_arrays, read_masks
+from probox.adapters.image_rows import (
+    NO_CLASS,
+    ImageRows,
+    image_ids_of,
+    list_outputs,
+    of_image,
+    sizes_of,
+    stack_rows,
+)
 from probox.errors import InputError
 from probox.notes import InputWarning, Note
 from probox.support.types import Array, Bools, Floats, Ints
@@ -106,20 +114,6 @@ def split_background(classes: Sequence[str]) -> tuple[tuple[str, ...], Literal["
     raise InputError(f"background ({names[at[-1]]!r}) is in the middle of classes", remedy="put it first")
 
 
-@contextmanager
-def of_image(image: int | None, entry: str | None = None) -> Iterator[None]:
-    """Add the image id to errors raised inside."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(
-            error.problem,
-            image=image if error.image is None else error.image,
-            entry=error.entry or entry,
-            remedy=error.remedy,
-        ) from None
-
-
 def expect_entries(given: Any, name: str, keys: Sequence[str], *, no_scores: str | None = None) -> None:
     """Raise unless this is a dictionary with these entries; `label_probs` stand in for labels and scores."""
     remedy: str | None = f"give a list with a dictionary for each image: {', '.join(keys)}"
@@ -212,7 +206,7 @@ def read_found(
             box_format=box_format,
         ),
         extents=extents,
-        masked=given.get("masks") is not None,
+        masks=read_masks(given.get("masks"), count),
     )
     if every is not None and count:
         rows = _with_columns(rows, naming)
@@ -335,21 +329,8 @@ def _check_swapped(dataset: Dataset, targets: Sequence[Target]) -> list[Note]:
 
 def _flags(masks: Any, rows: int) -> Bools | None:
     """Return the objects' masks (n, H, W); without objects they still determine the image's size."""
-    if masks is None:
-        return None
-    arrays = to_numpy(masks, "masks")
-    if arrays.ndim == 4 and arrays.shape[1] == 1:
-        arrays = arrays[:, 0]
-    if rows == 0 and arrays.size == 0:
-        return arrays.astype(bool) if arrays.ndim == 3 and min(arrays.shape[1:]) > 0 else None
-    if arrays.ndim != 3 or len(arrays) != rows:
-        got = " x ".join(map(str, arrays.shape))
-        raise InputError(f"expected masks of shape {rows} x H x W, but got {got}", remedy="one mask for each box")
-    if arrays.dtype != bool and not np.isin(arrays, (0, 1)).all():
-        raise InputError(
-            "expected masks of True and False, or of 0 and 1", remedy="compare with a threshold or an id first"
-        )
-    return arrays.astype(bool)
+    arrays = None if masks is None else mask_arrays(masks, rows)
+    return None if arrays is None or 0 in arrays.shape[1:] else as_flags(arrays)
 
 
 def _size(target: Mapping[str, Any], flags: Bools | None, given: Size | None) -> Size | None:
@@ -414,8 +395,9 @@ def from_torchvision(
     ----------
     outputs : dict, or list of them
         For each image: ``boxes (n, 4)`` in pixels, ``labels (n,)`` and ``scores (n,)``. Optional: ``label_probs``, the
-        probabilities of all classes, optionally with background first, and ``covariances`` in any shape that
-        `Detections.from_scores` takes. With `label_probs`, `labels` and `scores` may be omitted.
+        probabilities of all classes, optionally with background first, ``covariances`` in any shape that
+        `Detections.from_scores` takes, and ``masks (n, 1, H, W)``: floats, as of Mask R-CNN, become heatmaps, and
+        booleans masks. With `label_probs`, `labels` and `scores` may be omitted.
     classes : sequence of str
         ``weights.meta["categories"]``, which begins with background, or the names of classes only. Labels count from 1
         in both cases; 0 is background.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 
+from probox.adapters.image_masks import ImageMasks, read_masks
 from probox.errors import InputError
-from probox.notes import InputWarning, Note
-from probox.support.types import Array, Floats
+from probox.notes import Note
+from probox.support.types import Array, Floats, Ints
 from probox.tables.detections import Detections, label_columns, refuse_text
 from probox.tables.geometry import known_sizes
+from probox.tables.masks import Masks
 from probox.tables.table import frozen, to_numpy
 
 NO_CLASS = "N/A"
@@ -21,6 +24,20 @@ HALF, SAME = 0.5, 1e-3
 """Least fraction of rows in which labels match the probabilities; tolerance of scores (three digits)."""
 SHARE = 1.0 + 1e-6
 """No box of a photo ends within the first pixel: if all boxes do, they are fractions of the image size."""
+
+
+@contextmanager
+def of_image(image: int | None, entry: str | None = None) -> Iterator[None]:
+    """Add the image id to errors raised inside."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(
+            error.problem,
+            image=image if error.image is None else error.image,
+            entry=error.entry or entry,
+            remedy=error.remedy,
+        ) from None
 
 
 def list_outputs(outputs: Any, is_one: bool) -> list[Any]:
@@ -36,23 +53,28 @@ def list_outputs(outputs: Any, is_one: bool) -> list[Any]:
 
 
 def read_rows(
-    get: Callable[[str], Any], fields: Mapping[str, Sequence[str]], what: str, image: int | None, remedy: str
+    get: Callable[[str], Any],
+    fields: Mapping[str, Sequence[str]],
+    what: str,
+    image: int | None,
+    remedy: str,
+    size: Any = None,
 ) -> ImageRows:
     """Return one image's rows from the fields of an object; each column is the first existing one of its `fields`.
 
-    Boxes, scores and labels are required; masks are not read, only noted. `get` returns a field by name, or None.
-    `what` describes the expected object in messages.
+    Boxes, scores and labels are required. `get` returns a field by name, or None. `what` describes the expected object
+    in messages. `size`, height and width of the image if known, must be that of the masks.
     """
     found: dict[str, Any] = {}
     for column, names in fields.items():
         values = next((values for name in names if (values := get(name)) is not None), None)
-        if column == "masked":
-            found[column] = values is not None
-            continue
         if values is None and column in ("boxes", "scores", "labels"):
             raise InputError(f"expected {what} without {names[0]}", image=image, remedy=remedy)
-        # Box types of detectron2 and torchvision hold a tensor.
-        found[column] = None if values is None else to_numpy(getattr(values, "tensor", values), names[0])
+        # Types of boxes and masks of detectron2 and torchvision hold a tensor.
+        held = getattr(values, "tensor", values)
+        found[column] = held if held is None or column == "masks" else to_numpy(held, names[0])
+    with of_image(image):
+        found["masks"] = read_masks(found.get("masks"), len(found["boxes"]), size=size)
     return ImageRows(**found)
 
 
@@ -171,8 +193,7 @@ class ImageRows:
     covariances: Array | None = None
     extents: Array | None = None
     """Widths and heights, if the box format has them."""
-    masked: bool = False
-    """Whether there are masks, which probox does not read."""
+    masks: ImageMasks | None = None
     nameless: int = 0
     """Number of detections without a class, which are left out."""
 
@@ -189,15 +210,19 @@ class ImageRows:
                 raise InputError(f"got {count} boxes, but {got} {name}", image=image)
         return count
 
+    def take(self, rows: Ints) -> ImageRows:
+        """Return these rows."""
+        columns: dict[str, Any] = {
+            name: values[rows] for name, values in vars(self).items() if isinstance(values, np.ndarray)
+        }
+        return dataclasses.replace(self, masks=None if self.masks is None else self.masks.take(rows), **columns)
+
     def without_nameless(self) -> ImageRows:
         """Return the rows with nonnegative labels, and count the others."""
         if self.labels is None or (self.labels >= 0).all():
             return self
         rows = np.flatnonzero(self.labels >= 0)
-        columns: dict[str, Any] = {
-            name: values[rows] for name, values in vars(self).items() if isinstance(values, np.ndarray)
-        }
-        return dataclasses.replace(self, nameless=len(self.labels) - len(rows), **columns)
+        return dataclasses.replace(self.take(rows), nameless=len(self.labels) - len(rows))
 
     def with_probs(self, probs: Any, classes: int, image: int | None = None) -> ImageRows:
         """Return the rows with class probabilities only: those given, or their own."""
@@ -271,8 +296,6 @@ def stack_rows(
     notes = []
     if nameless := sum(rows.nameless for rows in images):
         notes.append(Note("nameless-detections", nameless, name=NO_CLASS))
-    if masked := sum(count for count, rows in zip(counts, images, strict=True) if rows.masked):
-        notes.append(InputWarning("masks-not-read", masked))
     if not full:
         probs, labels = np.zeros((0, len(classes))), None
     found = Detections.from_scores(
@@ -285,11 +308,33 @@ def stack_rows(
         notes=notes,
         **choices,
     )
+    if columns := _mask_columns(images, counts):
+        found = found.replace(**columns)
     if probs is None or labels is None:
         return found
     stated = label_columns(labels, found.classes, len(found), None)
     check_order(probs, stated, scores)
     return found.replace(labels=stated, scores=scores)
+
+
+def _mask_columns(images: Sequence[ImageRows], counts: Sequence[int]) -> dict[str, Any]:
+    """Return the columns of binary masks and of heatmaps, if any image has them."""
+    columns: dict[str, Any] = {}
+    given = [rows.masks if count else None for rows, count in zip(images, counts, strict=True)]
+    binary = [None if masks is None else masks.binary for masks in given]
+    heatmaps = [None if masks is None else masks.heatmaps for masks in given]
+    if any(masks is not None for masks in binary):
+        columns["masks"] = Masks.concatenate(
+            [Masks.empty(count) if masks is None else masks for masks, count in zip(binary, counts, strict=True)]
+        )
+        columns["has_mask"] = np.repeat([masks is not None for masks in binary], counts)
+    if any(maps is not None for maps in heatmaps):
+        columns["heatmaps"] = tuple(
+            heatmap
+            for maps, count in zip(heatmaps, counts, strict=True)
+            for heatmap in ((None,) * count if maps is None else maps)
+        )
+    return columns
 
 
 def _join_column(images: Sequence[ImageRows], name: str) -> Any:

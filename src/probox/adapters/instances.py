@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from probox.adapters.image_masks import read_masks
 from probox.adapters.image_rows import (
     ImageRows,
     check_labels,
@@ -15,6 +16,7 @@ from probox.adapters.image_rows import (
     describe_output,
     image_ids_of,
     list_outputs,
+    of_image,
     probs_of,
     read_rows,
     stack_rows,
@@ -23,7 +25,7 @@ from probox.errors import InputError
 from probox.formats.coco import coco_results_from_bytes
 from probox.formats.problems import Problems
 from probox.support.optional import require
-from probox.support.types import Array
+from probox.support.types import Array, Bools
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
@@ -36,7 +38,7 @@ DETECTRON2_FIELDS = {
     "labels": ("pred_classes",),
     "label_probs": ("pred_cls_probs", "pred_probs", "label_probs"),
     "covariances": ("pred_boxes_covariance", "covariances"),
-    "masked": ("pred_masks",),
+    "masks": ("pred_masks",),
 }
 """Attributes of instances by column; of several names, the first is detectron2's or probdet's."""
 
@@ -55,7 +57,8 @@ def from_detectron2(
     ----------
     outputs : Instances, dict with "instances", or list of them
         For each image, with ``pred_boxes``, ``scores`` and ``pred_classes``. Optional fields: ``pred_cls_probs`` (all
-        classes, optionally with background last) and ``pred_boxes_covariance (n, 4, 4)``, of corners.
+        classes, optionally with background last), ``pred_boxes_covariance (n, 4, 4)``, of corners, and ``pred_masks
+        (n, H, W)``.
     classes : sequence of str
         ``MetadataCatalog.get(name).thing_classes``, indexed by `pred_classes` from 0. `pred_classes` are not category
         ids.
@@ -96,6 +99,7 @@ def _read_instances(result: Any, image: int, probs: Any, names: tuple[str, ...])
         f"instances, but got {describe_output(result)}",
         image,
         "give the model's output in evaluation, not its ground truth or losses",
+        _field(instances, "image_size"),
     )
     check_labels(
         rows.labels, len(names), "pred_classes", image,
@@ -125,7 +129,7 @@ MMDET_FIELDS = {
     "labels": ("labels",),
     "label_probs": ("label_probs",),
     "covariances": ("covariances",),
-    "masked": ("masks",),
+    "masks": ("masks",),
 }
 """Attributes of instances by column."""
 
@@ -145,8 +149,9 @@ def from_mmdet(
     Parameters
     ----------
     outputs : DetDataSample, dict with "pred_instances", list of arrays of mmdet 2, or list of these
-        For each image, with ``pred_instances``: ``bboxes``, ``scores`` and ``labels``, optionally ``label_probs`` and
-        ``covariances``. mmdet 2 returns an array (n, 5) per class: boxes and scores.
+        For each image, with ``pred_instances``: ``bboxes``, ``scores`` and ``labels``, optionally ``label_probs``,
+        ``covariances`` and ``masks (n, H, W)``. mmdet 2 returns an array (n, 5) per class, boxes and scores, optionally
+        with a list of masks per class.
     classes : sequence of str, model, or its ``dataset_meta``
         Class names, indexed by labels from 0.
     image_ids : int or sequence of int
@@ -205,6 +210,7 @@ def _from_sample(sample: Any, image: int) -> ImageRows:
         f"a sample with pred_instances (bboxes, scores, labels), but got {describe_output(sample)}",
         image,
         "give what inference_detector or model.test_step returned",
+        _entry(sample, "ori_shape"),
     )
     check_within(rows.boxes, _entry(sample, "ori_shape"), image, "give boxes of the original image: rescale=True")
     return rows
@@ -221,7 +227,9 @@ def _from_arrays(result: Any, names: Sequence[str], image: int) -> ImageRows:
         )
     rows = np.concatenate(arrays)
     labels = np.repeat(np.arange(len(arrays)), [len(part) for part in arrays])
-    return ImageRows(boxes=rows[:, :4], scores=rows[:, 4], labels=labels, masked=masks is not None)
+    each = None if masks is None else [mask for of_class in masks for mask in of_class]
+    with of_image(image):
+        return ImageRows(boxes=rows[:, :4], scores=rows[:, 4], labels=labels, masks=read_masks(each, len(rows)))
 
 
 SUPERVISION_FIELDS = {
@@ -230,7 +238,7 @@ SUPERVISION_FIELDS = {
     "labels": ("class_id",),
     "label_probs": ("label_probs",),
     "covariances": ("covariance",),
-    "masked": ("mask",),
+    "masks": ("mask",),
 }
 """Attributes of detections by column."""
 
@@ -243,8 +251,8 @@ def from_supervision(
     Parameters
     ----------
     detections : supervision.Detections, or list of them
-        For each image, with `confidence` and `class_id`. Optional: ``data["label_probs"] (n, C)``, the probabilities of
-        all classes, and ``data["covariance"] (n, 2, 2, 2)``, of the corners.
+        For each image, with `confidence` and `class_id`. Optional: `mask`, ``data["label_probs"] (n, C)``, the
+        probabilities of all classes, and ``data["covariance"] (n, 2, 2, 2)``, of the corners.
     image_ids : int or sequence of int
         The id of each image. Default: ``data["image_id"]`` of each detection, which `to_supervision` writes.
     classes : sequence of str
@@ -287,7 +295,7 @@ def from_supervision(
     return found.replace(image_ids=np.concatenate([np.zeros(0, np.int64), *rows]))
 
 
-def to_supervision(found: Detections, image_id: int | None = None) -> Any:
+def to_supervision(found: Detections, image_id: int | None = None, *, image_size: tuple[int, int] | None = None) -> Any:
     """Return detections as supervision's ``Detections``: all of them, or those of one image.
 
     ``data`` holds class names (``class_name``), the probabilities of all classes (``label_probs``), covariances of the
@@ -297,9 +305,11 @@ def to_supervision(found: Detections, image_id: int | None = None) -> Any:
     Parameters
     ----------
     found : Detections
-        The detections; supervision does not support heatmaps.
+        The detections. supervision does not support heatmaps; `Detections.with_binary_masks` makes masks of them.
     image_id : int, optional
         The image. Default: all.
+    image_size : (width, height), optional
+        Size of the image, required for detections with masks.
 
     Returns
     -------
@@ -321,13 +331,32 @@ def to_supervision(found: Detections, image_id: int | None = None) -> Any:
         xyxy=np.array(chosen.boxes),
         confidence=np.array(chosen.scores),
         class_id=chosen.labels.astype(np.int64),
+        mask=_dense_masks(chosen, image_size),
         data=data,
         metadata={"classes": list(chosen.classes)},
     )
 
 
+def _dense_masks(found: Detections, image_size: tuple[int, int] | None) -> Bools | None:
+    """Return all masks as an array (n, H, W); None without masks."""
+    if found.masks is None or found.has_mask is None or not found.has_mask.any():
+        return None
+    if not found.has_mask.all():
+        raise InputError(
+            "some detections have a mask and others do not, which supervision does not support",
+            remedy="choose some: found[found.has_mask]",
+        )
+    remedy = "give image_size=(width, height)"
+    if image_size is None:
+        raise InputError("the size of the image is not given, but its masks need it", remedy=remedy)
+    (width, height), reach = image_size, found.masks.boxes[:, 2:].max(axis=0) + 1
+    if reach[0] > width or reach[1] > height:
+        raise InputError(f"image_size is {width} x {height}, but a mask reaches {reach[0]}, {reach[1]}", remedy=remedy)
+    return np.stack([found.masks.to_array(row, height, width) for row in range(len(found))])
+
+
 def to_supervision_key_points(found: Detections, image_id: int | None = None) -> Any:
-    """Return the two corners of each box as supervision's key points, with their covariances.
+    """Return the two corners of each box as supervision's key points, with their covariances and without masks.
 
     ``sv.VertexEllipseOutlineAnnotator``, ``...AreaAnnotator`` and ``...HaloAnnotator`` draw these. Boxes without
     covariance have no ellipse, and supervision skips a corner at exactly (0, 0).
@@ -371,7 +400,7 @@ def _of_image(found: Any, image_id: Any, order: str) -> Detections:
     if image_id is not None:
         chosen = chosen[chosen.image_ids == image_ids_of(image_id, 1)[0]]
     if chosen.has_heatmap.any():
-        raise InputError("supervision does not support heatmaps", remedy="remove them: found.replace(heatmaps=None)")
+        raise InputError("supervision does not support heatmaps", remedy="write found.with_binary_masks()")
     return chosen
 
 

@@ -17,13 +17,13 @@ from probox.adapters.dictionaries import (
     Target,
     expect_entries,
     image_id_of,
-    of_image,
     read_found,
     read_target,
     split_background,
     truth_of,
 )
-from probox.adapters.image_rows import ImageRows, check_order, stack_rows
+from probox.adapters.image_masks import check_size
+from probox.adapters.image_rows import ImageRows, check_order, of_image, stack_rows
 from probox.convention import Convention
 from probox.errors import InputError
 from probox.evaluation.evaluate import evaluate
@@ -57,6 +57,12 @@ class ImageState:
     @property
     def image_id(self) -> int | None:
         return self.target.image_id
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Return width and height of the image, as the target states or as its masks have; None if unknown."""
+        masks = self.found.masks
+        return self.target.size or (None if masks is None else masks.size)
 
 
 def naming_of(classes: Any, first_label: Any) -> LabelNaming:
@@ -176,8 +182,9 @@ class PDQ:
         ----------
         preds : list of dict
             ``boxes`` (n, 4), ``scores`` (n,) and ``labels`` (n,). Optional: ``label_probs`` (n, C), the probability of
-            each class, and ``covariances`` (n, 2, 2, 2) of corners or (n, 4, 4). With `label_probs`, `scores` and
-            `labels` may be omitted. Tensors on any device, NumPy arrays or lists.
+            each class, ``covariances`` (n, 2, 2, 2) of corners or (n, 4, 4), and ``masks`` (n, H, W) or (n, 1, H, W),
+            in which floats are probabilities of pixels. With `label_probs`, `scores` and `labels` may be omitted.
+            Tensors on any device, NumPy arrays or lists.
         target : list of dict
             ``boxes`` (m, 4) and ``labels`` (m,). Optional: ``masks`` (m, H, W), ``iscrowd`` (m,), ``area`` (m,),
             ``image_id``, and the size of the image as ``image_size`` (width, height), or ``orig_size`` or ``size``
@@ -385,10 +392,13 @@ class PDQ:
         expect_entries(target, f"target[{entry}]", ("boxes", "labels"))
         image, (box_format, covariance_format) = image_id_of(target), self._formats
         with of_image(image, f"update's entry {entry}" if image is None else None):
-            return ImageState(
+            seen = ImageState(
                 target=read_target(target, self._naming, box_format),
                 found=read_found(prediction, self._naming, box_format, covariance_format),
             )
+            if seen.found.masks is not None and seen.target.size is not None:
+                check_size(seen.found.masks.size, seen.target.size[::-1])
+            return seen
 
     def _all(self) -> list[ImageState]:
         """Return the images of all processes, each once."""
@@ -410,7 +420,7 @@ class PDQ:
         # Images without an id get unused numbers.
         free = itertools.count(max((seen.image_id for seen in images if seen.image_id is not None), default=-1) + 1)
         ids = [next(free) if seen.image_id is None else seen.image_id for seen in images]
-        sizes = [seen.target.size or self._size for seen in images]
+        sizes = [seen.size or self._size for seen in images]
         unsized = sum(size is None for size in sizes)
         if unsized:
             notes.append(Note("sizes-unknown", unsized))

@@ -9,7 +9,17 @@ from typing import Any, get_args
 
 import numpy as np
 
-from probox.adapters.image_rows import ImageRows, check_labels, image_ids_of, list_outputs, sizes_of, stack_rows
+from probox.adapters.image_masks import HALF, ImageMasks, check_size, mask_arrays, read_masks
+from probox.adapters.image_rows import (
+    ImageRows,
+    check_labels,
+    image_ids_of,
+    list_outputs,
+    of_image,
+    sizes_of,
+    stack_rows,
+)
+from probox.detect.candidates import resize_plane
 from probox.detect.image_files import rows_of_photos
 from probox.detect.transformers_detector import (
     Edges,
@@ -26,7 +36,9 @@ from probox.support.types import Floats, Ints
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.heatmaps import crop_heatmap
 from probox.tables.labels import AboveOne
+from probox.tables.masks import Masks
 from probox.tables.table import check_classes, dataset_of, entry_of, to_numpy
 
 
@@ -50,8 +62,10 @@ def from_transformers(
     ----------
     outputs : model output, or list of them
         With ``logits (B, Q, C)`` and ``pred_boxes (B, Q, 4)``, of one batch or several. Outputs of
-        ``post_process_object_detection`` (a dictionary per image with ``scores``, ``labels`` and ``boxes``) also work,
-        but have a single score per detection.
+        ``post_process_object_detection`` (a dictionary per image with ``scores``, ``labels`` and ``boxes``) and of
+        ``post_process_instance_segmentation`` (``segmentation`` and ``segments_info``) also work, but have a single
+        score per detection. ``pred_masks (B, Q, h, w)`` become heatmaps, and the pixels of segments become masks;
+        segments have the boxes around them.
     config : model or its config
         Source of the classes (``id2label``) and the kind of head.
     image_ids : int or sequence of int
@@ -95,7 +109,7 @@ def from_transformers(
     if _is_processed(outputs):
         if edges == "required":
             raise InputError("scores, labels and boxes have no edge distributions", remedy="give the model's output")
-        return _from_processed(outputs, names, image_ids, score_threshold, top)
+        return _from_processed(outputs, names, image_ids, score_threshold, top, image_sizes, target_sizes)
     batches = list_outputs(outputs, isinstance(outputs, Mapping) or entry_of(outputs, "logits") is not None)
     if len(batches) == 2 and all(hasattr(entry, "shape") for entry in batches):
         raise InputError("got two arrays, not a model's output", remedy="call the model with return_dict=True")
@@ -105,6 +119,7 @@ def from_transformers(
     ids = image_ids_of(image_ids, len(logits))
     sizes = _sizes(image_sizes, target_sizes, ids)
     spread = [row for batch in batches for row in edge_variances(batch, settings, edges)]
+    mask_logits = [row for batch in batches for row in _mask_logits(batch)]
     images = []
     for number, image in enumerate(ids):
         scores = probabilities_of(logits[number], names, labels, settings)
@@ -116,6 +131,7 @@ def from_transformers(
                 boxes=check_boxes(boxes[number], image)[rows] * double,
                 label_probs=scores[rows],
                 covariances=None if variances is None else variances[rows] * double**2,
+                masks=_heatmaps(mask_logits[number], rows, sizes[number], image),
             )
         )
     return stack_rows(
@@ -169,23 +185,89 @@ def _best(scores: Floats, threshold: float, top: int | None) -> Ints:
     return rows.astype(np.int64)
 
 
+def _mask_logits(batch: Any) -> Sequence[Any]:
+    """Return the mask logits of each image of a batch; None for each if the model has none."""
+    logits = entry_of(batch, "pred_masks")
+    return [None] * len(numbers_of(batch)[0]) if logits is None else list(to_numpy(logits, "pred_masks"))
+
+
+def _heatmaps(logits: Any, rows: Ints, size: Floats, image: int) -> ImageMasks | None:
+    """Return the heatmaps of these rows of mask logits (Q, h, w), interpolated to an image of (width, height)."""
+    if logits is None:
+        return None
+    if logits.ndim != 3 or len(logits) <= rows.max(initial=-1):
+        got = " x ".join(map(str, logits.shape))
+        raise InputError(f"expected pred_masks with a mask of each query, but got {got} of an image", image=image)
+    width, height = (int(side) for side in size)
+    resized = (resize_plane(logits[row].astype(np.float32), (width, height)) for row in rows)
+    with np.errstate(over="ignore"):
+        heatmaps = tuple(crop_heatmap(1.0 / (1.0 + np.exp(-plane))) for plane in resized)
+    return ImageMasks(size=(width, height), heatmaps=heatmaps)
+
+
+PROCESSED = ({"scores", "labels", "boxes"}, {"segmentation", "segments_info"})
+"""Entries of ``post_process_object_detection`` and of ``post_process_instance_segmentation``."""
+
+
 def _is_processed(outputs: Any) -> bool:
-    """Return whether this is output of ``post_process_object_detection``: scores, labels and boxes."""
+    """Return whether this is output of post-processing: scores, labels and boxes, or segments."""
     one = outputs[0] if isinstance(outputs, list | tuple) and len(outputs) else outputs
-    return isinstance(one, Mapping) and {"scores", "labels", "boxes"} <= set(one)
+    return isinstance(one, Mapping) and any(entries <= set(one) for entries in PROCESSED)
 
 
 def _from_processed(
-    outputs: Any, classes: tuple[str, ...], image_ids: Any, score_threshold: float, top: int | None
+    outputs: Any,
+    classes: tuple[str, ...],
+    image_ids: Any,
+    score_threshold: float,
+    top: int | None,
+    image_sizes: Any,
+    target_sizes: Any,
 ) -> Detections:
     results = list_outputs(outputs, isinstance(outputs, Mapping))
     ids = image_ids_of(image_ids, len(results))
+    shapes: list[Any] = [None] * len(ids)
+    if image_sizes is not None or target_sizes is not None:
+        shapes = _sizes(image_sizes, target_sizes, ids)[:, ::-1].tolist()
     images = []
-    for result in results:
-        boxes, scores, labels = (to_numpy(result[name], name) for name in ("boxes", "scores", "labels"))
-        rows = _best(scores.reshape(-1, 1), score_threshold, top)
-        images.append(ImageRows(boxes=boxes[rows], scores=scores[rows], labels=labels[rows]))
-    return stack_rows(images, ids, classes)
+    for result, image, shape in zip(results, ids, shapes, strict=True):
+        with of_image(image):
+            rows = _read_segments(result, shape) if "segmentation" in result else _read_boxes(result, shape)
+        assert rows.scores is not None
+        images.append(rows.take(_best(rows.scores.reshape(-1, 1), score_threshold, top)))
+    return stack_rows(images, ids, classes, pixels=not any("segmentation" in result for result in results))
+
+
+def _read_boxes(result: Mapping[str, Any], shape: Sequence[int] | None) -> ImageRows:
+    boxes, scores, labels = (to_numpy(result[name], name) for name in ("boxes", "scores", "labels"))
+    return ImageRows(
+        boxes=boxes, scores=scores, labels=labels, masks=read_masks(result.get("masks"), len(boxes), size=shape)
+    )
+
+
+def _read_segments(result: Mapping[str, Any], shape: Sequence[int] | None) -> ImageRows:
+    """Return the rows of segments: of a map of segment ids (H, W), or of one binary map each (n, H, W)."""
+    given, segments = result["segmentation"], result["segments_info"]
+    if not segments:
+        return ImageRows(boxes=np.zeros((0, 4)), scores=np.zeros(0), labels=np.zeros(0, np.int64))
+    if isinstance(given, list):
+        raise InputError(
+            "expected a segmentation map, but got run lengths", remedy="omit return_coco_annotation, or write False"
+        )
+    maps = to_numpy(given, "segmentation")
+    if maps.ndim == 2:
+        flags = np.stack([maps == segment["id"] for segment in segments])
+    else:
+        flags = mask_arrays(maps, len(segments)) > HALF
+    size = flags.shape[2], flags.shape[1]
+    check_size(size, shape)
+    masks = Masks.from_arrays(list(flags))
+    return ImageRows(
+        boxes=masks.boxes + np.array([0.0, 0.0, 1.0, 1.0]),  # an empty mask has an empty box
+        scores=np.array([segment["score"] for segment in segments], np.float64),
+        labels=np.array([segment["label_id"] for segment in segments], np.int64),
+        masks=ImageMasks(size=size, binary=masks),
+    )
 
 
 def from_ultralytics(
@@ -283,8 +365,30 @@ def _rows(result: Any, number: int, classes: int) -> ImageRows:
     check_labels(labels, classes, f"classes of result {number}", None, "give the names of all classes of the model")
     if (labels != np.floor(labels)).any():
         raise InputError(f"expected whole numbers as classes of result {number}")
-    masked = getattr(result, "masks", None) is not None
-    return ImageRows(boxes=data[:, :4], scores=data[:, -2], labels=labels.astype(np.int64), masked=masked)
+    masks = getattr(result, "masks", None)
+    return ImageRows(
+        boxes=data[:, :4],
+        scores=data[:, -2],
+        labels=labels.astype(np.int64),
+        masks=None if masks is None else _scale_masks(masks.data, len(data), result.orig_shape),
+    )
+
+
+def _scale_masks(given: Any, rows: int, shape: Sequence[int]) -> ImageMasks:
+    """Return masks of the network's input, (n, h, w), at the image of `shape` (height, width), without letterbox.
+
+    Equals Ultralytics' ``scale_masks`` above 0.5.
+    """
+    arrays = mask_arrays(given, rows)
+    height, width = (int(side) for side in shape[:2])
+    inside, size = (slice(None), slice(None)), (width, height)
+    if arrays.shape[1:] != (height, width):
+        gain = min(arrays.shape[1] / height, arrays.shape[2] / width)
+        kept = [max(round(side * gain), 1) for side in (height, width)]
+        starts = [round((full - part) / 2 - 0.1) for full, part in zip(arrays.shape[1:], kept, strict=True)]
+        inside = slice(starts[0], starts[0] + kept[0]), slice(starts[1], starts[1] + kept[1])
+    flags = [resize_plane(np.ascontiguousarray(mask[inside]), size) > HALF for mask in arrays]
+    return ImageMasks(size=size, binary=Masks.from_arrays(flags))
 
 
 def _known_ids(paths: Sequence[str], truth: Any) -> list[int]:
