@@ -16,6 +16,7 @@ from tests.explorer.test_viewer import on_screen, open_image
 import probox
 from probox import Evaluation
 from probox.explorer.page import write_report
+from probox.tables.masks import Masks
 from probox.tables.results import Verdict
 
 pytestmark = pytest.mark.slow  # the walk through the page that always runs is test_explorer.py
@@ -68,6 +69,27 @@ def test_given_heatmaps_appear_without_a_pointer(
     row = int(result.dataset.rows_of([image_id])[0])
     first = np.asarray(found.heatmaps[0], float) / (255 if given.dtype == np.uint8 else 1)
     np.testing.assert_allclose(np.reshape(browser.js(script, row), first.shape), first, atol=0.01)
+
+
+def test_masks_of_detections_are_drawn_and_are_heatmaps(browser: Browser, tmp_path: Path) -> None:
+    flags = np.zeros((48, 64), bool)
+    flags[10:30, 12:50], flags[15:20, 20:40] = True, False
+    truth = probox.GroundTruth.from_boxes(["cup"], {7: (64, 48)}, [7], [[40, 35, 60, 47]], [0])
+    found = probox.Detections.from_scores([[12, 10, 50, 30]], [0.9], [0], classes=["cup"], image_ids=7)
+    result = probox.evaluate(truth, found)
+    masked = found.replace(masks=Masks.from_arrays([flags]))
+    path, _ = write_report({"masks": result}, tmp_path / "r", detections=[masked])
+    browser.open(path, "image=7&layers=")
+    browser.wait(lambda: browser.count("#items .item"))
+    ground = colour(browser, 13.5, 25.5)
+    for layers in ("m", "h"):
+        browser.open(path, f"image=7&layers={layers}")
+        browser.wait(lambda: np.abs(colour(browser, 13.5, 25.5) - ground).max() > 10, 10)
+        np.testing.assert_allclose(colour(browser, 30.5, 17.5), ground, atol=1)
+    values = browser.js(
+        "return new Promise(done => probox.withGeometry(probox.store, 0, g => done([...g.results[0][0].values])))"
+    )
+    np.testing.assert_array_equal(np.reshape(values, flags.shape), flags)
 
 
 def test_the_heatmap_has_a_scale_from_0_to_1(browser: Browser, page: Path) -> None:

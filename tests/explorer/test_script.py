@@ -11,8 +11,10 @@ from tests.explorer.node import needs_node, run
 from tests.strategies import random_mask, random_world
 
 from probox import Convention, Detections, Evaluation, GroundTruth, evaluate
+from probox.explorer.page import pixel_entries
 from probox.explorer.payload import chunk_payloads, index_payload
 from probox.measures.pdq.kernel import heatmap
+from probox.tables.masks import Masks
 
 pytestmark = needs_node
 
@@ -182,6 +184,45 @@ def test_masks_arrive_pixel_by_pixel_with_their_outlines() -> None:
         assert len(drawn) == len(set(drawn))
         assert set(drawn) == sides(mask)
         assert sum(width for _, _, width, _ in answer["area"]) == mask.sum()
+
+
+def test_masks_of_detections_arrive_and_replace_their_corners() -> None:
+    rng = np.random.default_rng(12)
+    flags = [random_mask(rng, 20, 150) for _ in range(2)]
+    flags[0][4:9, 7:9] = True
+    truth = GroundTruth.from_boxes(["cup"], {1: (150, 20), 2: (150, 20)}, [1], [[1, 1, 9, 9]], [0])
+    found = Detections(
+        classes=["cup"], image_ids=[1] * 5, boxes=[[1, 1, 9, 9]] * 5, label_probs=[[0.5]] * 5,
+        covariances=np.tile(np.eye(2), (5, 2, 1, 1)), has_mask=[True, True, False, True, False],
+        masks=Masks.concatenate([
+            Masks.from_arrays(flags), Masks.empty(2), Masks.from_boxes(np.array([[3, 3, 5, 5]], np.int32))
+        ]),
+        heatmaps=[None, None, None, None, np.pad(np.full((4, 6), 0.5), ((3, 13), (2, 142)))],
+    )  # fmt: skip
+    result = evaluate(truth, found.replace(masks=None, has_mask=None, heatmaps=None))
+    value = {
+        "offsets": [0, 5, 5],
+        "chunks": list(chunk_payloads({"a": result}, result.masks, 2, [pixel_entries(result, found)])),
+    }
+    (answer,) = run(
+        """
+        const store = { index: { chunk: 2 }, images: { w: [150], h: [20] }, objects: { offsets: [0, 1, 1] },
+          results: [{ detections: { offsets: input.offsets } }] };
+        input.chunks.forEach((images, number) => probox.receive(number, images));
+        const answer = [];
+        probox.withGeometry(store, 0, ({ results }) => answer.push(results[0]));
+        """,
+        value,
+    )
+    assert [one["mask"] is not None for one in answer] == [True, True, False, True, False]
+    assert [one["corners"] is not None for one in answer] == [False, False, True, False, False]
+    for one, mask in zip(answer, flags, strict=False):
+        drawn = np.zeros((20, 150), bool)
+        for y, begin, end in one["mask"]["runs"]:
+            drawn[y, begin:end] = True
+        np.testing.assert_array_equal(drawn, mask)
+    assert [answer[3]["mask"][name] for name in ("x0", "y0", "x1", "y1", "runs")] == [0, 0, -1, -1, []]
+    assert answer[4]["map"]["box"] == [2, 3, 6, 4]
 
 
 # --- thresholds -----------------------------------------------------------------------------------------------------

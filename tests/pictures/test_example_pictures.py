@@ -21,6 +21,7 @@ def test_a_view_has_the_two_that_the_example_is_about(results: dict[str, Evaluat
     for example in told:
         view = view_of_example(result, example)
         assert (len(view.detections), len(view.objects), len(view.masks), len(view.heatmaps)) == (1, 1, 1, 1)
+        assert (len(view.found_masks), len(view.has_mask)) == (1, 1)
         np.testing.assert_array_equal(view.detections.boxes[0], result.detections.boxes[example.detection])
         np.testing.assert_array_equal(view.objects.boxes[0], result.objects.boxes[example.object])
         matched = result.detections.partners[example.detection] == example.object

@@ -27,6 +27,7 @@ from probox.pictures.standalone import read_standalone
 from probox.pictures.style import PALETTES, Palette
 from probox.pictures.view import view_of_image
 from probox.tables.labels import COCO_CATEGORY_IDS
+from probox.tables.masks import Masks
 from probox.tables.results import Verdict
 
 BLUE, ORANGE = PALETTES["blue-orange"].right, PALETTES["blue-orange"].wrong
@@ -371,6 +372,49 @@ def test_probabilistic_segmentation_is_drawn_from_its_maps(golden_dir: Path) -> 
     maps = [m for m, i in zip(found.heatmaps, found.image_ids, strict=True) if i == image_id]
     scaled = [np.asarray(m, float) / (255 if m.dtype == np.uint8 else 1) for m in maps if m is not None]
     np.testing.assert_allclose(heat(axes).get_array(), np.max(scaled, axis=0), atol=1e-6)
+
+
+def test_masks_of_detections_are_drawn_in_their_colours(results: dict[str, Evaluation], demo: Demo) -> None:
+    found, result = demo.detectors["probabilistic"], results["probabilistic"]
+    arrays = [np.zeros((480, 640), bool) for _ in range(len(found))]
+    rows = np.flatnonzero(found.image_ids == 2)
+    for row in rows[:5].tolist():
+        x1, y1, x2, y2 = np.clip(found.boxes[row], 0, 470).astype(int)
+        arrays[row][y1 + 2 : y2 - 1, x1 + 3 : x2 - 2] = True
+    masked = found.replace(masks=Masks.from_arrays(arrays), has_mask=np.isin(np.arange(len(found)), rows[:6]))
+    axes = probox.draw(result, 2, detections=masked, show_above=0)
+    shapes, boxes = tagged(axes, "found-mask-"), tagged(axes, "box-")
+    view = view_of_image(result, 2, masked)
+    assert set(shapes) == {f"found-mask-{row}" for row in np.flatnonzero(view.found_masks.pixels)}
+    assert (len(shapes), view.has_mask.sum()) == (5, 6)
+    for name, shape in shapes.items():
+        row = int(name.rsplit("-", 1)[1])
+        assert shape.colour == boxes[f"box-{row}"].colour
+        x1, y1, x2, y2 = view.found_masks.boxes[row].tolist()
+        assert extents(shape) == [x1 - 0.5, y1 - 0.5, x2 + 0.5, y2 + 0.5]
+    inside, background = (
+        view.found_masks.to_array(int(np.argmax(view.found_masks.pixels)), 480, 640),
+        np.zeros((480, 640)),
+    )
+    np.testing.assert_array_equal(view.heatmap(int(np.argmax(view.found_masks.pixels))), inside)
+    empty = int(np.flatnonzero(view.has_mask & (view.found_masks.pixels == 0))[0])
+    np.testing.assert_array_equal(view.heatmap(empty), background)
+    assert not tagged(probox.draw(result, 2), "found-mask-")
+    without = Detections.concatenate([masked, found]).select(np.arange(len(found)))
+    alone = probox.draw(without, 2, show_above=0)
+    assert {shape.colour for shape in tagged(alone, "found-mask-").values()} == {BLUE}
+    edges = masked.masks.boxes[rows, 2:].max(axis=0) + 1
+    assert (np.array([alone.get_xlim()[1], alone.get_ylim()[0]]) + 0.5 >= edges).all()
+    with pytest.raises(InputError, match=r"image 2: the image is 64 x 48, but a detection's mask reaches \d+, \d+"):
+        probox.draw(masked, 2, image=np.zeros((48, 64, 3), np.uint8))
+
+
+def test_dashes_are_in_vector_files(results: dict[str, Evaluation], demo: Demo, tmp_path: Path) -> None:
+    found = demo.detectors["probabilistic"]
+    masked = found.replace(masks=Masks.from_boxes(np.tile(np.array([9, 9, 40, 40], np.int32), (len(found), 1))))
+    for name, detections in (("with.svg", masked), ("without.svg", None)):
+        probox.draw(results["probabilistic"], 2, detections=detections).figure.savefig(tmp_path / name)
+        assert ("stroke-dasharray" in (tmp_path / name).read_text()) == (detections is masked)
 
 
 def test_draws_into_given_axes(results: dict[str, Evaluation]) -> None:

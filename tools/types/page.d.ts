@@ -199,8 +199,7 @@ type Point = [x: number, y: number];
 type Covariance = [xx: number, xy: number, yy: number];
 type Run = [y: number, begin: number, end: number];
 
-interface SceneObject {
-  row: number;
+interface SceneMask {
   x0: number;
   y0: number;
   x1: number;
@@ -212,11 +211,16 @@ interface SceneObject {
   outline?: Path2D;
 }
 
+interface SceneObject extends SceneMask {
+  row: number;
+}
+
 interface SceneDetection {
   row: number;
   box: Box;
   corners: [Covariance, Covariance] | null;
   map: { source: string; box: [x: number, y: number, width: number, height: number] } | null;
+  mask: SceneMask | null;
   values?: Float32Array;
   loading?: HTMLImageElement;
 }
@@ -698,10 +702,10 @@ interface Probox {
   // geometry.js, heatmap.js, paint.js, labels.js
   receive(number: number, images: PackedImage[]): void;
   withGeometry(store: Store, row: number, callback: (geometry: Geometry) => void): void;
-  contains(object: SceneObject, x: number, y: number): boolean;
-  maskCanvas(object: SceneObject, colour: string): HTMLCanvasElement;
-  area(object: SceneObject): Path2D;
-  outline(object: SceneObject): Path2D;
+  contains(object: SceneMask, x: number, y: number): boolean;
+  maskCanvas(object: SceneMask, colour: string): HTMLCanvasElement;
+  area(object: SceneMask): Path2D;
+  outline(object: SceneMask): Path2D;
   axes(covariance: Covariance): { long: number; short: number; angle: number };
   heatmap(
     detection: SceneDetection,

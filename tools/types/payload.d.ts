@@ -141,10 +141,13 @@ interface Why {
 
 type StoredMap = [source: string, x: number, y: number, width: number, height: number];
 
+/** A mask: its box, and its runs unless it fills the box. */
+type PackedMask = [x0: number, y0: number, x1: number, y1: number, runs?: string];
+
 /** Geometry of an image: objects with their boxes and runs, and the detections of each result. */
 interface PackedImage {
-  o: [x0: number, y0: number, x1: number, y1: number, runs?: string][];
-  d: (string | [numbers: string, maps: Record<string, StoredMap>])[];
+  o: PackedMask[];
+  d: (string | [numbers: string, pixels: Record<string, StoredMap | PackedMask>])[];
 }
 
 interface Constants {

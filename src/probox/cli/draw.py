@@ -89,7 +89,7 @@ def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
 @input_option("--images", type=click.Path(), metavar="DIR", help="Read photos from this folder.  [default: no photos]")
 @input_option("--truth", type=click.Path(), metavar="FILE", help="Evaluate the detections on this ground truth first.")
 @input_option(
-    "--detections", type=click.Path(), metavar="FILE", help="Read heatmaps from the evaluated detection file."
+    "--detections", type=click.Path(), metavar="FILE", help="Read masks and heatmaps from the evaluated detection file."
 )
 # No --image-ids: --image chooses.
 @scoring_options(leave_out=["image_ids"])
@@ -209,7 +209,7 @@ def _plan_evaluation(
     *,
     best_threshold: bool,
 ) -> Job:
-    """Return what to draw of a result, at a threshold or the best one; `table` has heatmaps, if there are any."""
+    """Return what to draw of a result, at a threshold or the best one; `table` has masks and heatmaps, if any."""
     from probox.analysis.ranking import choose_images, find_images, find_seen_images
     from probox.files.photos import find_photo
     from probox.pictures.view import at_best_threshold, view_of_image
@@ -310,7 +310,7 @@ def _name_files(images: dict[int, str]) -> dict[int, str]:
 def _read_evaluation(
     source: str, truth: str | None, detections: str | None, scoring: Scoring
 ) -> tuple[Evaluation | None, Detections | None]:
-    """Return the loaded or computed result, and detections with heatmaps; None without ground truth."""
+    """Return the loaded or computed result, and detections with masks and heatmaps; None without ground truth."""
     from probox.evaluation.evaluate import evaluate
     from probox.evaluation.folders import only_result, read_again
     from probox.evaluation.result import Evaluation

@@ -32,7 +32,7 @@ from probox.support.formatting import with_count
     type=click.Path(),
     multiple=True,
     metavar="FILE",
-    help="Read heatmaps from the evaluated FILE; repeat it once per result, in order.",
+    help="Read masks and heatmaps from the evaluated FILE; repeat it once per result, in order.",
 )
 @output_option("--out", type=click.Path(), metavar="DIR", required=True, help="Write the report to DIR.")
 @output_option("--title", default="probox report", metavar="TEXT", show_default=True, help="Heading of the report.")

@@ -25,6 +25,7 @@ from probox.explorer.payload import (
     IOUS,
     chunk_payloads,
     index_payload,
+    mask_entries,
     resampling_constants,
     to_script_json,
     why_constants,
@@ -41,6 +42,7 @@ from probox.plots.quality import LEVELS
 from probox.support.optional import require
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
+from probox.tables.heatmaps import crop_heatmap
 from probox.tables.masks import Masks
 from probox.tables.results import QUALITIES, Verdict
 from probox.version import __version__
@@ -182,7 +184,7 @@ def write_report(
     truth : GroundTruth, optional
         Masks and file names to show instead of those of the evaluation, for example if it scored boxes.
     detections : sequence of Detections or None, optional
-        One per result, as a source of heatmaps (probabilistic segmentation).
+        One per result, as a source of masks and heatmaps of detections.
     title : str
         Heading of the page.
     embed : bool
@@ -228,8 +230,8 @@ def write_report(
             )
         if missing:
             notes.append(f"{len(missing)} images have no photo in {folder} (first: {missing[0]})")
-    maps = [_stored_maps(evaluation, given) for evaluation, given in zip(results.values(), detections, strict=False)]
-    chunks = chunk_payloads(results, masks, _CHUNK, maps)
+    pixels = [pixel_entries(evaluation, given) for evaluation, given in zip(results.values(), detections, strict=False)]
+    chunks = chunk_payloads(results, masks, _CHUNK, pixels)
     if any(photos):
         require("PIL.Image", extra="report")
 
@@ -289,31 +291,34 @@ def _shown_truth(evaluation: Evaluation, truth: GroundTruth) -> tuple[Masks, lis
     return masks, [known.get(image_id) or name for image_id, name in names]
 
 
-def _stored_maps(evaluation: Evaluation, given: Detections | None) -> dict[int, list[Any]]:
-    """Return heatmaps by detection row: an image of the part above 0, and its x, y, width and height."""
-    if given is None or given.heatmaps is None:
+def pixel_entries(evaluation: Evaluation, given: Detections | None) -> dict[int, list[Any]]:
+    """Return heatmaps and masks by detection row.
+
+    A heatmap is an image of the part above 0, and its x, y, width and height; a mask is an entry of `mask_entries`.
+    """
+    if given is None or (given.heatmaps is None and given.masks is None):
         return {}
     row_of = {
         key: row
         for row, key in enumerate(zip(given.image_ids.tolist(), given.numbers_in_image().tolist(), strict=True))
     }
     table = evaluation.detections
-    maps: dict[int, list[Any]] = {}
+    pixels: dict[int, list[Any]] = {}
     image_ids = evaluation.dataset.image_ids[table.image_rows].tolist()
+    heatmaps = given.heatmaps or (None,) * len(given)
+    masks = [] if given.masks is None else mask_entries(given.masks)
     for row, key in enumerate(zip(image_ids, table.numbers.tolist(), strict=True)):
         if key not in row_of:
             raise InputError("the detections are not those that were evaluated", image=key[0])
-        heatmap = given.heatmaps[row_of[key]]
-        if heatmap is None:
-            continue
-        values = (
-            np.asarray(heatmap) if heatmap.dtype == np.uint8 else np.rint(255.0 * np.asarray(heatmap)).astype(np.uint8)
-        )
-        y, x = np.flatnonzero(values.any(axis=1)), np.flatnonzero(values.any(axis=0))
-        if len(y):
-            part = values[y[0] : y[-1] + 1, x[0] : x[-1] + 1]
-            maps[row] = [encode_png(part), int(x[0]), int(y[0]), part.shape[1], part.shape[0]]
-    return maps
+        own = row_of[key]
+        heatmap = heatmaps[own]
+        if heatmap is not None:
+            (top, left), window = (part := crop_heatmap(heatmap)).corner, part.window
+            if window.size:
+                pixels[row] = [encode_png(window), left, top, window.shape[1], window.shape[0]]
+        elif given.has_mask is not None and given.has_mask[own]:
+            pixels[row] = masks[own]
+    return pixels
 
 
 def _write_file(path: Path, content: Callable[[BinaryIO], None]) -> Path:

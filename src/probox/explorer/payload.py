@@ -320,18 +320,18 @@ def chunk_payloads(
     results: Mapping[str, Evaluation],
     masks: Masks,
     chunk: int,
-    heatmaps: Sequence[Mapping[int, list[Any]]] = (),
+    pixels: Sequence[Mapping[int, list[Any]]] = (),
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the geometry of `chunk` images at a time.
 
     Each image has ``o`` and ``d``. ``o`` contains the objects as ``x0, y0, x1, y1``, with encoded runs unless the mask
     fills its box. ``d`` contains for each result the detections as float32 in base64: the box, and if any detection of
-    the image has a covariance, ``xx, xy, yy`` of both corners (0 without covariance). With stored `heatmaps`, by
-    detection row, an entry of ``d`` is a list of this text and the heatmaps by position in the image.
+    the image has a covariance, ``xx, xy, yy`` of both corners (0 without covariance). With stored `pixels`, heatmaps or
+    masks by detection row, an entry of ``d`` is a list of this text and the pixels by position in the image.
     """
     first = next(iter(results.values()))
     object_offsets = first.dataset.offsets(first.objects.image_rows).tolist()
-    boxes, runs = masks.boxes.tolist(), encoded_runs(masks)
+    of_objects = mask_entries(masks)
     found = [
         (evaluation.dataset.offsets(evaluation.detections.image_rows).tolist(), *_detection_numbers(evaluation))
         for evaluation in results.values()
@@ -342,17 +342,14 @@ def chunk_payloads(
         begin, end = offsets[image], offsets[image + 1]
         rows = numbers[begin:end] if uncertain[begin:end].any() else numbers[begin:end, :4]
         text = base64.b64encode(rows.tobytes()).decode("ascii")
-        stored = heatmaps[place] if place < len(heatmaps) else {}
-        maps = {row - begin: stored[row] for row in range(begin, end) if row in stored} if stored else {}
-        return [text, maps] if maps else text
+        stored = pixels[place] if place < len(pixels) else {}
+        own = {row - begin: stored[row] for row in range(begin, end) if row in stored} if stored else {}
+        return [text, own] if own else text
 
     for start in range(0, len(first.dataset), chunk):
         yield [
             {
-                "o": [
-                    boxes[row] + ([runs[row]] if runs[row] else [])
-                    for row in range(object_offsets[image], object_offsets[image + 1])
-                ],
+                "o": of_objects[object_offsets[image] : object_offsets[image + 1]],
                 "d": [detections(place, image) for place in range(len(found))],
             }
             for image in range(start, min(start + chunk, len(first.dataset)))
@@ -372,6 +369,11 @@ def _detection_numbers(evaluation: Evaluation) -> tuple[npt.NDArray[np.float32],
     ):
         numbers[:, columns] = np.clip(values, -_LARGEST, _LARGEST)
     return numbers, ~certain
+
+
+def mask_entries(masks: Masks) -> list[list[Any]]:
+    """Return box and encoded runs of each mask; the box alone if the mask fills it."""
+    return [box + [text] * bool(text) for box, text in zip(masks.boxes.tolist(), encoded_runs(masks), strict=True)]
 
 
 def encoded_runs(masks: Masks) -> list[str]:

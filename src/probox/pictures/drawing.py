@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from probox.pictures.style import Palette, palette_called
 from probox.pictures.view import ImageView, at_best_threshold, view_of_detections, view_of_image
 from probox.support.optional import require
 from probox.tables.detections import Detections
+from probox.tables.masks import Masks
 from probox.tables.results import Verdict
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def draw(
     """Draw one image with its objects and detections.
 
     True positives: mask and box blue; matches of the wrong class: mask and box purple; false positives: box orange;
-    missed objects: mask orange. Detections without ground truth are blue.
+    missed objects: mask orange. Detections without ground truth are blue. Masks of detections have dashed outlines.
 
     Parameters
     ----------
@@ -62,7 +64,7 @@ def draw(
     image : path or (H, W, 3) array, optional
         Photo, or a folder to search for it. Default: no photo.
     detections : Detections, optional
-        Source of heatmaps (probabilistic segmentation), which evaluations do not keep.
+        Source of masks and heatmaps of detections, which evaluations do not keep.
     colours : {"blue-orange", "green-red"}
         Colours of matched and unmatched boxes.
     corners : {"ellipse", "ellipses", "arrow", "none"}
@@ -148,8 +150,8 @@ def draw_view(
     axes = new_axes(view.width, view.height) if ax is None else ax
     rows, remark = view.shown(show_above)
     _draw_ground(axes, view, photo, veil)
-    _draw_masks(axes, view, palette, filled=not heatmap)
     taken: list[tuple[float, float, float, float]] = []
+    _draw_masks(axes, view, palette, rows, filled=not heatmap)
     if heatmap:
         taken.append(add_heat(axes, view, rows))
     _draw_boxes(axes, view, palette, corners, rows, filled=not heatmap)
@@ -182,7 +184,7 @@ def _photo(
 
 
 def _size_of(found: Detections, image_id: int, photo: npt.NDArray[np.uint8] | None) -> tuple[int, int]:
-    """Return width and height of an image from its photo, its heatmaps or its boxes."""
+    """Return width and height of an image from its photo, its heatmaps, or its boxes and masks."""
     if photo is not None:
         return photo.shape[1], photo.shape[0]
     rows = np.flatnonzero(found.image_ids == image_id)
@@ -191,6 +193,8 @@ def _size_of(found: Detections, image_id: int, photo: npt.NDArray[np.uint8] | No
         if given is not None:
             return given.shape[1], given.shape[0]
     reach = found.boxes[rows, 2:].max(axis=0, initial=63.0)
+    if found.masks is not None:
+        reach = np.maximum(reach, found.masks.boxes[rows, 2:].max(axis=0, initial=0))
     return int(reach[0]) + 17, int(reach[1]) + 17
 
 
@@ -238,36 +242,58 @@ def _add_picture(axes: Axes, view: ImageView, pixels: npt.NDArray[Any], **option
     axes.add_image(picture)
 
 
-def _draw_masks(axes: Axes, view: ImageView, palette: Palette, *, filled: bool) -> None:
+def _draw_masks(axes: Axes, view: ImageView, palette: Palette, rows: npt.NDArray[np.int64], *, filled: bool) -> None:
+    """Draw the masks of objects with solid outlines, and those of these detections with dashed ones above."""
+    of_detections, of_objects = view.colours(palette)
+    of_object = np.where(view.objects.verdicts == Verdict.FN, 0.40, 0.40 * filled)
+    of_detection = np.full(len(of_detections), 0.25 * filled)
+    _add_masks(axes, view, view.masks, np.arange(len(of_objects)), of_objects, of_object, "mask", 1.5)
+    _add_masks(axes, view, view.found_masks, rows, of_detections, of_detection, "found-mask", 1.51, DASHES)
+
+
+DASHES = (0.0, (3.0, 2.0))
+"""Outlines of masks of detections, in line widths."""
+
+
+def _add_masks(
+    axes: Axes,
+    view: ImageView,
+    masks: Masks,
+    rows: npt.NDArray[np.int64],
+    colours: Sequence[str],
+    opacities: FloatArray,
+    name: str,
+    zorder: float,
+    linestyle: Any = "solid",
+) -> None:
+    """Draw the masks of these rows: translucent pixels and outlines."""
     from contourpy import contour_generator
     from matplotlib.colors import to_rgba
     from matplotlib.path import Path as Outline
 
     from probox.pictures.rendering import Shapes
 
-    if not len(view.objects):
+    rows = rows[masks.pixels[rows] > 0]
+    if not len(rows):
         return
+    rows = rows[np.argsort(-masks.pixels[rows], kind="stable")]  # largest first, so that small ones remain visible
     overlay = np.zeros((view.height, view.width, 4), np.uint8)
-    outlines, colours, names = [], [], []
-    _, of_objects = view.colours(palette)
-    # Largest first, so that small ones remain visible.
-    for row in np.argsort(-view.masks.pixels, kind="stable").tolist():
-        if not view.masks.pixels[row]:
-            continue
-        colour = of_objects[row]
-        left, top, mask = view.mask_in_box(row)
-        opaque = 0.40 if filled or view.objects.verdicts[row] == Verdict.FN else 0.0
+    outlines = []
+    for row in rows.tolist():
+        left, top, mask = masks.in_box(row)
         here = overlay[top : top + mask.shape[0], left : left + mask.shape[1]]
-        here[mask] = np.rint(255 * np.array(to_rgba(colour, opaque)))
+        here[mask] = np.rint(255 * np.array(to_rgba(colours[row], opacities[row])))
         traced: Any = contour_generator(z=np.pad(mask, 1).astype(np.float64), line_type="ChunkCombinedCode").lines(0.5)
         (points,), (codes,) = traced
         outlines.append(Outline(points + np.array([left - 1.0, top - 1.0]), codes))
-        colours.append(to_rgba(colour))
-        names.append(f"mask-{row}")
+    names, lines = [f"{name}-{row}" for row in rows.tolist()], [to_rgba(colours[row]) for row in rows.tolist()]
     common: dict[str, Any] = {"facecolors": "none", "transform": axes.transData}
-    axes.add_artist(Shapes(outlines, edgecolors=(1.0, 1.0, 1.0, 0.55), linewidths=2.2, zorder=2.0, **common))
-    axes.add_artist(Shapes(outlines, names, edgecolors=colours, linewidths=1.2, zorder=2.1, **common))
-    _add_picture(axes, view, overlay, zorder=1.5)
+    white = (1.0, 1.0, 1.0, 0.55)
+    axes.add_artist(Shapes(outlines, edgecolors=white, linewidths=2.2, zorder=zorder + 0.5, **common))
+    axes.add_artist(
+        Shapes(outlines, names, edgecolors=lines, linewidths=1.2, linestyles=linestyle, zorder=zorder + 0.6, **common)
+    )
+    _add_picture(axes, view, overlay, zorder=zorder)
 
 
 def _draw_boxes(

@@ -48,6 +48,8 @@ def view_of_example(result: Evaluation, example: Example, detections: Detections
         masks=view.masks.take(np.array([there])),
         detections=view.detections.take(np.array([found])).replace(partners=partner),
         heatmaps=(view.heatmaps[found],),
+        found_masks=view.found_masks.take(np.array([found])),
+        has_mask=view.has_mask[[found]],
     )
 
 

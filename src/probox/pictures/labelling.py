@@ -339,7 +339,7 @@ def _objects_at(view: ImageView) -> npt.NDArray[np.int16]:
     """Return the number of objects at each pixel."""
     count = np.zeros((view.height, view.width), np.int16)
     for row in np.flatnonzero(view.masks.pixels).tolist():
-        left, top, mask = view.mask_in_box(row)
+        left, top, mask = view.masks.in_box(row)
         count[top : top + mask.shape[0], left : left + mask.shape[1]] += mask
     return count
 
@@ -405,7 +405,7 @@ def _needs_leader(
     if gap(place, label.box) > _APART * height:
         return True
     own = label.own >= 0 and view.masks.pixels[label.own] > 0
-    left, top, mask = view.mask_in_box(label.own) if own else (0, 0, np.zeros((0, 0), bool))
+    left, top, mask = view.masks.in_box(label.own) if own else (0, 0, np.zeros((0, 0), bool))
     if label.missed and own:
         y, x = np.nonzero(mask)
         across = np.maximum(np.maximum(place[0] - (x + left), (x + left) - place[2]), 0.0)
@@ -432,7 +432,7 @@ def _end_of_leader(view: ImageView, label: _Label, place: Rectangle) -> npt.NDAr
     inner = np.minimum(0.3 * (high - low), 14.0)
     end = np.clip(centre, low + inner, high - inner)
     if label.missed and view.masks.pixels[label.own]:
-        left, top, mask = view.mask_in_box(label.own)
+        left, top, mask = view.masks.in_box(label.own)
         y, x = np.nonzero(mask)
         nearest = int(np.argmin((x + left - end[0]) ** 2 + (y + top - end[1]) ** 2))
         end = np.array([x[nearest] + left, y[nearest] + top], np.float64)

@@ -52,6 +52,7 @@ class Shapes(PathCollection):
         face: Any = self.get_facecolor()
         edge: Any = self.get_edgecolor()
         widths: Any = self.get_linewidth()
+        styles: Any = self.get_linestyle()  # dashes, in points
         for number, (path, name) in enumerate(zip(self.get_paths(), self.names, strict=True)):
             gc = renderer.new_gc()
             self._set_gc_clip(gc)  # type: ignore[attr-defined]
@@ -59,6 +60,7 @@ class Shapes(PathCollection):
             if len(edge):
                 gc.set_foreground(tuple(edge[number % len(edge)]), isRGBA=True)
                 gc.set_linewidth(widths[number % len(widths)])
+                gc.set_dashes(*styles[number % len(styles)])
             renderer.open_group("shape", gid=name or None)
             renderer.draw_path(gc, path, transform, tuple(face[number % len(face)]) if len(face) else None)
             renderer.close_group("shape")

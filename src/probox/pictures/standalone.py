@@ -68,11 +68,15 @@ def _of_parquet(found: Detections, images: Path | None) -> StandaloneDetections:
     ids = np.unique(found.image_ids).tolist()
     photos = {image_id: find_photo(images, image_id) if images else None for image_id in ids}
     reach: dict[int, tuple[int, int]] = {}
-    for image_id, (_, _, x, y) in zip(found.image_ids.tolist(), found.boxes.tolist(), strict=True):
-        _stretch(reach, image_id, min(x, 1e6), min(y, 1e6))
-    return StandaloneDetections(
-        found, {image_id: _photo_size(photos[image_id]) or reach[image_id] for image_id in ids}, photos
-    )
+    corners = found.boxes[:, 2:]
+    if found.masks is not None:
+        corners = np.maximum(corners, found.masks.boxes[:, 2:])
+    for image_id, (x, y) in zip(found.image_ids.tolist(), np.minimum(corners, 1e6).tolist(), strict=True):
+        _stretch(reach, image_id, x, y)
+    maps = zip(found.image_ids.tolist(), found.heatmaps or (), strict=False)
+    sizes = {image_id: heatmap.shape[::-1] for image_id, heatmap in maps if heatmap is not None}
+    sizes = {image_id: sizes.get(image_id) or _photo_size(photos[image_id]) or reach[image_id] for image_id in ids}
+    return StandaloneDetections(found, sizes, photos)
 
 
 def _of_coco(content: Any, path: str, images: Path | None) -> tuple[Dataset, dict[int, Path | None]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +32,8 @@ class ImageView:
     """One image of an evaluation, or of detections alone.
 
     `objects` and `detections` hold the image's rows; their `partner` is a row number in the other table of the view.
-    `judged` tells whether there is ground truth.
+    `heatmaps`, `found_masks` and `has_mask` have an entry for each detection. `judged` tells whether there is ground
+    truth.
     """
 
     image_id: int
@@ -46,27 +46,20 @@ class ImageView:
     masks: Masks
     detections: DetectionTable
     heatmaps: tuple[npt.NDArray[Any] | None, ...]
+    found_masks: Masks
+    has_mask: npt.NDArray[np.bool_]
     judged: bool = True
 
     def __post_init__(self) -> None:
         if self.width * self.height > MAX_DRAWN:  # images need several layers of all pixels
             problem = f"expected at most {MAX_DRAWN:,} pixels to draw, but got {self.width} x {self.height}"
             raise InputError(problem, image=self.image_id, remedy="draw other images")
-
-    def mask(self, row: int) -> npt.NDArray[np.bool_]:
-        """Return the pixels of object `row` as an (H, W) array."""
-        return self.masks.to_array(row, self.height, self.width)
-
-    def mask_in_box(self, row: int) -> tuple[int, int, npt.NDArray[np.bool_]]:
-        """Return left and top of the mask of object `row`, and its pixels from there."""
-        x0, y0, x1, y1 = (int(value) for value in self.masks.boxes[row])
-        runs = self.masks.runs[self.masks.offsets[row] : self.masks.offsets[row + 1]]
-        if not len(runs):  # no runs: the mask is the box
-            return x0, y0, np.ones((y1 - y0 + 1, x1 - x0 + 1), bool)
-        steps = np.zeros((y1 - y0 + 1, x1 - x0 + 2), np.int8)
-        steps[runs[:, 0] - y0, runs[:, 1] - x0] = 1
-        steps[runs[:, 0] - y0, runs[:, 2] - x0] = -1
-        return x0, y0, np.cumsum(steps, axis=1, dtype=np.int8)[:, :-1] > 0
+        reach = (self.found_masks.boxes[:, 2:].max(axis=0, initial=-1) + 1).tolist()
+        if reach[0] > self.width or reach[1] > self.height:
+            problem = (
+                f"the image is {self.width} x {self.height}, but a detection's mask reaches {reach[0]}, {reach[1]}"
+            )
+            raise InputError(problem, image=self.image_id, remedy="give masks of the original image")
 
     def shown(self, above: float | None = None) -> tuple[npt.NDArray[np.int64], str]:
         """Return the rows of the detections to draw, and a remark on the limit; empty without a limit.
@@ -110,11 +103,13 @@ class ImageView:
         )
 
     def heatmap(self, row: int) -> npt.NDArray[np.float64]:
-        """Return P(x) of detection `row`: as given, or computed from its box and corner covariances."""
+        """Return P(x) of detection `row`: as given, 1 in its mask, or computed from its box and corner covariances."""
         given = self.heatmaps[row]
         if given is not None:
             scale = 255.0 if given.dtype == np.uint8 else 1.0
             return np.asarray(given, dtype=np.float64) / scale
+        if self.has_mask[row]:
+            return self.found_masks.to_array(row, self.height, self.width).astype(np.float64)
         table = self.detections
         return heatmap(table.boxes[row], table.covariances[row], self.width, self.height, self.convention)
 
@@ -134,8 +129,8 @@ def at_best_threshold(evaluation: Evaluation) -> Evaluation:
 def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections | None = None) -> ImageView:
     """Return one image of an evaluation.
 
-    An evaluation does not keep given heatmaps (probabilistic segmentation): they are taken from `detections`, which
-    must be those that were evaluated.
+    An evaluation does not keep masks and heatmaps of detections: they are taken from `detections`, which must be those
+    that were evaluated.
     """
     image = int(evaluation.dataset.rows_of([image_id])[0])
     if image < 0:
@@ -161,7 +156,7 @@ def view_of_image(evaluation: Evaluation, image_id: int, detections: Detections 
         objects=there.replace(partners=_local(there.partners, rows_found)),
         masks=evaluation.masks.take(rows_there),
         detections=found,
-        heatmaps=_given_heatmaps(detections, image_id, found.numbers),
+        **_given_pixels(detections, image_id, found.numbers),
     )
 
 
@@ -176,7 +171,7 @@ def view_of_detections(
     rows = np.flatnonzero(detections.image_ids == image_id)
     kept = detections.select(rows)
     n = len(rows)
-    heatmaps = kept.heatmaps or (None,) * n
+    pixels = _given_pixels(detections, image_id, np.arange(n))
     judged = DetectionTable(
         image_rows=np.zeros(n, np.int64),
         numbers=np.arange(n),
@@ -201,8 +196,8 @@ def view_of_detections(
         objects=ObjectTable.none(),
         masks=Masks.empty(0),
         detections=judged,
-        heatmaps=heatmaps,
         judged=False,
+        **pixels,
     )
 
 
@@ -228,17 +223,19 @@ def _local(partner: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> npt.N
     return np.where(partner >= 0, np.searchsorted(rows, partner), -1)
 
 
-def _given_heatmaps(
-    detections: Detections | None, image_id: int, numbers: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[Any] | None, ...]:
-    if detections is None or detections.heatmaps is None:
-        return (None,) * len(numbers)
-    maps: Sequence[npt.NDArray[Any] | None] = detections.heatmaps
+def _given_pixels(detections: Detections | None, image_id: int, numbers: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return heatmaps and masks of an image's detections, given by their numbers in the image."""
+    n = len(numbers)
+    none = {"heatmaps": (None,) * n, "found_masks": Masks.empty(n), "has_mask": np.zeros(n, bool)}
+    if detections is None:
+        return none
     rows = np.flatnonzero(detections.image_ids == image_id)
-    if len(numbers) and int(numbers.max()) >= len(rows):
+    if n and int(numbers.max()) >= len(rows):
         raise InputError(
             "the detections differ from those that were evaluated",
             image=image_id,
             remedy="give the file that was evaluated",
         )
-    return tuple(maps[int(rows[number])] for number in numbers)
+    own = detections.take(rows[numbers])
+    given = {"heatmaps": own.heatmaps, "found_masks": own.masks, "has_mask": own.has_mask}
+    return none | {name: values for name, values in given.items() if values is not None}

@@ -47,15 +47,7 @@ function load(/** @type {number} */ number) {
 function unpack(store, packed, row) {
   if (packed.ready) return packed.ready;
   const first = store.objects.offsets[row];
-  const objects = packed.o.map(([x0, y0, x1, y1, runs], n) => ({
-    row: first + n,
-    x0,
-    y0,
-    x1,
-    y1,
-    filled: !runs,
-    runs: decodeRuns(runs, x0, y0),
-  }));
+  const objects = packed.o.map((mask, n) => ({ row: first + n, ...unpackMask(mask) }));
   const results = packed.d.map((own, r) => {
     const { offsets } = store.results[r].detections;
     return detectionsOf(own, offsets[row], offsets[row + 1] - offsets[row]);
@@ -64,27 +56,35 @@ function unpack(store, packed, row) {
   return packed.ready;
 }
 
+/** @type {(packed: PackedMask) => SceneMask} */
+const unpackMask = ([x0, y0, x1, y1, runs]) => ({ x0, y0, x1, y1, filled: !runs, runs: decodeRuns(runs, x0, y0) });
+
+const isMap = (/** @type {StoredMap | PackedMask | undefined} */ stored) => typeof stored?.[0] === "string";
+
 /**
- * Return an image's detections: four numbers each, or ten with covariances, and stored heatmaps.
+ * Return an image's detections: four numbers each, or ten with covariances, and stored heatmaps and masks.
  *
  * @type {(packed: PackedImage["d"][number], first: number, count: number) => SceneDetection[]}
  */
 function detectionsOf(packed, first, count) {
-  /** @type {[numbers: string, maps: Record<string, StoredMap>]} */
-  const [text, maps] = typeof packed === "string" ? [packed, {}] : packed;
+  /** @type {[numbers: string, pixels: Record<string, StoredMap | PackedMask>]} */
+  const [text, pixels] = typeof packed === "string" ? [packed, {}] : packed;
   const covariance = (/** @type {number[]} */ three) => /** @type {Covariance} */ (three);
   const unpackMap = (/** @type {StoredMap} */ [source, ...box]) => ({ source, box });
   const numbers = probox.column(["f32", text]);
   const width = count ? numbers.length / count : 0;
   return Array.from({ length: count }, (_, n) => {
     const own = Array.from(numbers.subarray(n * width, (n + 1) * width));
-    const map = maps[n] ? unpackMap(maps[n]) : null;
-    const uncertain = !map && own.slice(4).some((value) => value !== 0);
+    const stored = pixels[n];
+    const map = isMap(stored) ? unpackMap(/** @type {StoredMap} */ (stored)) : null;
+    const mask = stored && !map ? unpackMask(/** @type {PackedMask} */ (stored)) : null;
+    const uncertain = !stored && own.slice(4).some((value) => value !== 0);
     return {
       row: first + n,
       box: /** @type {Box} */ (own.slice(0, 4)),
       corners: uncertain ? [covariance(own.slice(4, 7)), covariance(own.slice(7, 10))] : null,
       map,
+      mask,
     };
   });
 }

@@ -263,6 +263,7 @@ function compose(shown, width, height, convention) {
       loadMap(d, d.map, width, height, columns, rows);
       continue;
     }
+    if (d.mask) d.values ||= maskValues(d.mask, width, height, columns, rows);
     const values = d.values ?? probox.heatmap(d, width, height, columns, rows, convention);
     for (let i = 0; i < values.length; i++) if (values[i] > highest[i]) highest[i] = values[i];
   }
@@ -313,19 +314,38 @@ function loadMap(d, map, width, height, columns, rows) {
   const image = new Image();
   d.loading = image;
   image.onload = () => {
-    const canvas = document.createElement("canvas");
-    canvas.width = columns;
-    canvas.height = rows;
-    const context = probox.drawing(canvas, { willReadFrequently: true });
-    context.scale(columns / width, rows / height);
-    const [x, y, w, h] = map.box;
-    context.drawImage(image, x, y, w, h);
-    const { data } = context.getImageData(0, 0, columns, rows);
-    d.values = Float32Array.from({ length: columns * rows }, (_, i) => data[4 * i] / 255);
+    d.values = cellsOf(image, map.box, width, height, columns, rows);
     probox.repaint();
   };
   image.onerror = () => probox.say("a heatmap of this image cannot be read");
   image.src = map.source;
+}
+
+/** @type {(mask: SceneMask, width: number, height: number, columns: number, rows: number) => Float32Array} */
+const maskValues = (mask, ...sizes) => {
+  const canvas = probox.maskCanvas(mask, "#fff");
+  return cellsOf(canvas, [mask.x0, mask.y0, canvas.width, canvas.height], ...sizes);
+};
+
+/**
+ * Return the value of each cell, 0 to 1, of a grey image that covers `box`; transparent is 0.
+ *
+ * @param {CanvasImageSource} image
+ * @param {[x: number, y: number, width: number, height: number]} box
+ * @param {number} width
+ * @param {number} height
+ * @param {number} columns
+ * @param {number} rows
+ */
+function cellsOf(image, [x, y, w, h], width, height, columns, rows) {
+  const canvas = document.createElement("canvas");
+  canvas.width = columns;
+  canvas.height = rows;
+  const context = probox.drawing(canvas, { willReadFrequently: true });
+  context.scale(columns / width, rows / height);
+  context.drawImage(image, x, y, w, h);
+  const { data } = context.getImageData(0, 0, columns, rows);
+  return Float32Array.from({ length: columns * rows }, (_, i) => (data[4 * i] * data[4 * i + 3]) / 65025);
 }
 
 /** Make the colour scale from 0 to 1, on white. */

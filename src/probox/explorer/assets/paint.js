@@ -152,20 +152,20 @@ probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine, ri
       const chosen = focus && focus.object === object.row;
       const match = view.objectDetection[object.row];
       const faint = focus ? !chosen : match >= 0 && !drawn.has(match); // its detection is not drawn
-      context.globalAlpha =
-        layers.has("h") && view.objectVerdict[object.row] !== FN ? 0 : chosen ? 0.55 : faint ? 0.14 : 0.36;
-      if (context.globalAlpha > 0 && (fine || object.filled)) {
-        context.fillStyle = colour;
-        context.fill(probox.area(object));
-      } else if (context.globalAlpha > 0) {
-        context.drawImage(probox.maskCanvas(object, colour), object.x0, object.y0);
-      }
+      const shown = !layers.has("h") || view.objectVerdict[object.row] === FN;
+      fillMask(context, object, colour, !shown ? 0 : chosen ? 0.55 : faint ? 0.14 : 0.36, fine);
       if (view.objectVerdict[object.row] === FN && !fine && !(focus && !chosen)) hatch(context, object, colour, line);
-      context.globalAlpha = faint ? 0.3 : 1;
-      context.strokeStyle = colour;
-      context.lineWidth = (chosen ? 2.4 : fine ? 1 : 1.5) * line;
-      context.lineCap = "square";
-      context.stroke(probox.outline(object));
+      strokeMask(context, object, colour, faint ? 0.3 : 1, (chosen ? 2.4 : fine ? 1 : 1.5) * line);
+    }
+    for (const { row, mask } of detections) {
+      if (!mask) continue;
+      const colour = colourOf(view, "d", row);
+      const chosen = focus && focus.detection === row,
+        faint = focus && !chosen;
+      fillMask(context, mask, colour, layers.has("h") ? 0 : chosen ? 0.4 : faint ? 0.08 : 0.22, fine);
+      // White below, as boxes have, unlike the outlines of objects.
+      strokeMask(context, mask, "#fff", faint ? 0.15 : 0.7, (chosen ? 4.5 : 3.2) * line);
+      strokeMask(context, mask, colour, faint ? 0.3 : 1, (chosen ? 2 : 1.2) * line);
     }
   }
   detections.forEach((d, place) => {
@@ -189,6 +189,24 @@ probox.paintScene = (context, geometry, view, r, { zoom, layers, focus, fine, ri
   });
   context.globalAlpha = 1;
 };
+
+/** @type {(context: Context, mask: SceneMask, colour: string, strength: number, fine: boolean) => void} */
+function fillMask(context, mask, colour, strength, fine) {
+  if (strength === 0) return;
+  context.globalAlpha = strength;
+  context.fillStyle = colour;
+  if (fine || mask.filled) context.fill(probox.area(mask));
+  else context.drawImage(probox.maskCanvas(mask, colour), mask.x0, mask.y0);
+}
+
+/** @type {(context: Context, mask: SceneMask, colour: string, strength: number, width: number) => void} */
+function strokeMask(context, mask, colour, strength, width) {
+  context.globalAlpha = strength;
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.lineCap = "square";
+  context.stroke(probox.outline(mask));
+}
 
 /**
  * @param {Context} context
