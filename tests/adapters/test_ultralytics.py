@@ -52,10 +52,10 @@ def image_of(width: int, height: int) -> np.ndarray:
 IMAGE = image_of(150, 110)
 
 
-def random_model(config: str) -> Any:
+def random_model(config: str, kind: str = "DetectionModel") -> Any:
     model = ultralytics.YOLO(config, verbose=False)
     tasks = importlib.import_module("ultralytics.nn.tasks")
-    network = tasks.DetectionModel(config, nc=len(CLASSES), verbose=False)
+    network = getattr(tasks, kind)(config, nc=len(CLASSES), verbose=False)
     network.names = dict(enumerate(CLASSES))
     model.model = network
     generator = torch.Generator().manual_seed(1)
@@ -99,6 +99,22 @@ def test_suppressing_our_candidates_gives_its_own_predictions(
         np.testing.assert_array_equal(top.labels, expected.boxes.cls.numpy())
         np.testing.assert_array_equal(top.scores, expected.boxes.conf.numpy().astype(np.float64))
     assert not model.model.training
+
+
+def test_masks_are_its_own() -> None:
+    model, image = random_model("yolov8n-seg.yaml", "SegmentationModel"), image_of(SIDE, 96)
+    expected = model.predict(image[:, :, ::-1], conf=0.7, iou=0.5, imgsz=SIDE, max_det=20, verbose=False)[0]
+    options = Options(score_threshold=0.7, nms_iou=0.5, max_detections=20, uncertainty="masks")
+    found = detect(UltralyticsDetector(model, imgsz=SIDE), [image], [5], options)[0]
+    own = from_ultralytics(expected, image_ids=5)
+    for row, box in enumerate(own.boxes):
+        same = (np.abs(found.boxes - box) < 0.01).all(axis=1) & (np.abs(found.scores - own.scores[row]) < 2e-4)
+        (near,) = np.flatnonzero(same)
+        heat = np.asarray(found.heatmaps[near], np.float64)
+        different = (heat > 0.5) != own.masks.to_array(row, 96, SIDE)
+        assert (np.abs(heat[different] - 0.5) < 2e-3).all()
+    assert len(own) > 10
+    assert own.masks.pixels.max() > 100
 
 
 def test_what_end_to_end_models_were_is_restored(models: dict[str, Any]) -> None:

@@ -124,6 +124,53 @@ def test_suppressing_our_candidates_gives_torchvisions_own_output(name: str) -> 
     assert (found.label_probs.sum(axis=1) < 1.0).all()
 
 
+def _mask_rcnn() -> Any:
+    import torchvision
+
+    features = torch.nn.Conv2d(3, 16, 8, stride=8)
+    features.out_channels = 16
+    pools = [torchvision.ops.MultiScaleRoIAlign(["0"], output_size=size, sampling_ratio=2) for size in (7, 14)]
+    anchors = detection.anchor_utils.AnchorGenerator(((16, 32, 64),), ((0.5, 1.0, 2.0),))
+    size = {"min_size": 64, "max_size": 96, "box_score_thresh": 0.2, "box_detections_per_img": 10}
+    size |= {"rpn_post_nms_top_n_test": 40}
+    model = detection.MaskRCNN(
+        features, 4, rpn_anchor_generator=anchors, box_roi_pool=pools[0], mask_roi_pool=pools[1], **size
+    )
+    model.roi_heads.mask_predictor.mask_fcn_logits.weight.data *= 30  # far from 0.5
+    return model.eval()
+
+
+def test_masks_are_torchvisions_own() -> None:
+    model = _mask_rcnn()
+    detector = TorchvisionDetector(model, classes=CLASSES, batch=2)
+    images = [IMAGE, IMAGE[::-1].copy()]
+    options = Options(score_threshold=0.2, max_detections=10, uncertainty="masks")
+    with torch.no_grad():
+        expected = model([torch.from_numpy(image.transpose(2, 0, 1).copy()).float() / 255 for image in images])
+    for found, own in zip(detect(detector, images, [5, 6], options), expected, strict=True):
+        np.testing.assert_allclose(found.boxes, own["boxes"].numpy(), atol=0.01)
+        assert len(found) == len(own["masks"]) == 10
+        different = 0
+        for heatmap, values in zip(found.heatmaps or (), own["masks"][:, 0].numpy(), strict=True):
+            assert heatmap.shape == (90, 120)
+            assert 0 < np.asarray(heatmap).max() < 1
+            different += int((np.abs(np.asarray(heatmap, float) - values) > 2e-3).any())
+        assert different <= 1  # a box that rounding moves to another pixel
+        assert own["masks"].min() < 0.1
+        assert own["masks"].max() > 0.9
+    few = detector.candidates([IMAGE])[0].select(np.array([3, 0]))
+    pair = few.heatmaps(np.array([0, 1]), few.boxes)
+    assert [np.asarray(each).tolist() for each in few.heatmaps(np.array([1]), few.boxes[1:])] == [
+        pair[1].__array__().tolist()
+    ]
+    assert few.heatmaps(np.zeros(0, np.int64), np.zeros((0, 4))) == []
+    assert not model.roi_heads._forward_pre_hooks
+    drawn = TorchvisionDetector(model, classes=CLASSES, dropout=Dropout()).sample([IMAGE], 2, [5])[0]
+    assert [candidates.heatmaps for candidates in drawn] == [None, None]  # they would keep feature maps
+    with pytest.raises(InputError, match="faster-rcnn predicts no masks"):
+        detect(TorchvisionDetector(MODELS["resnet"](), classes=CLASSES), [IMAGE], [5], options)
+
+
 @pytest.mark.parametrize("name", ["ssdlite", "mobilenet + fpn"])
 def test_candidates_carry_the_whole_distribution(name: str) -> None:
     detector = TorchvisionDetector(MODELS[name](), classes=CLASSES)

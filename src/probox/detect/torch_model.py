@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -98,7 +99,8 @@ class TorchDetector:
                 drawn: list[Candidates] = []
                 for number in range(passes):
                     with mask_layers(chosen, self._dropout, image_id, number):
-                        drawn.extend(self.candidates([image]))
+                        # Heatmaps, which samples do not use, would keep the feature maps of every pass.
+                        drawn.extend(dataclasses.replace(own, heatmaps=None) for own in self.candidates([image]))
                 found.append(Passes(drawn, self.candidates([image])[0]))
         return found
 

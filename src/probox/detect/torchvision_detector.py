@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,8 @@ from probox.detect.graph import ScoreColumns, name_columns
 from probox.detect.torch_model import State, TorchDetector, load_weights, name_failures, read_weights
 from probox.errors import InputError
 from probox.support.optional import import_framework
+from probox.support.types import Array, Floats
+from probox.tables.heatmaps import LEAST, WindowHeatmap, crop
 
 FLOOR = 1e-3
 """Minimum class probability of Faster R-CNN's boxes: it limits a thousand proposals times all classes."""
@@ -28,7 +31,7 @@ class TorchvisionDetector(TorchDetector):
     Parameters
     ----------
     model : torch.nn.Module
-        ``ssd300_vgg16``, ``ssdlite320_mobilenet_v3_large`` or any ``fasterrcnn_*``, on any device; ``maskrcnn_*`` and
+        ``ssd300_vgg16``, ``ssdlite320_mobilenet_v3_large``, any ``fasterrcnn_*`` or ``maskrcnn_*``, on any device;
         ``keypointrcnn_*`` give boxes only. The model is set to evaluation mode and otherwise unchanged.
     classes : sequence of str, optional
         Class names without the background. Default: COCO's, for 91 outputs.
@@ -60,7 +63,8 @@ class TorchvisionDetector(TorchDetector):
         super().__init__(model, dropout, batch)
         self._stage = stage
         self._columns: ScoreColumns = name_columns(outputs, classes)
-        self.family = Traits(kind, self._columns.names, nms_iou=float(stage.nms_thresh))
+        has_masks = kind == "faster-rcnn" and bool(stage.has_mask())
+        self.family = Traits(kind, self._columns.names, nms_iou=float(stage.nms_thresh), has_masks=has_masks)
 
     def _is_head(self, name: str) -> bool:
         return name.startswith(("head.", "roi_heads."))
@@ -74,14 +78,33 @@ class TorchvisionDetector(TorchDetector):
         device = next(self.model.parameters()).device
         tensors = [torch.from_numpy(np.array(image.transpose(2, 0, 1))).to(device).float() / 255.0 for image in images]
         replacement = self._ssd_candidates if self.family.name == "ssd" else self._rcnn_candidates
+        seen: list[Any] = []  # the inputs of the stage: feature maps, proposals, and sizes on the network's input
         with torch.no_grad(), ExitStack() as changes:
             changes.enter_context(_replace(self._stage, "postprocess_detections", replacement))
             if self.family.name == "faster-rcnn":  # masks of thousands of candidates would take minutes
                 for has in ("has_mask", "has_keypoint"):
                     changes.enter_context(_replace(self._stage, has, lambda: False))
+            if self.family.has_masks:
+                changes.callback(self._stage.register_forward_pre_hook(lambda _, given: seen.append(given)).remove)
             changes.enter_context(name_failures(self.family.name, images))
             outputs = self.model(tensors)
-        return [self._to_candidates(output) for output in outputs]
+        found = [self._to_candidates(output) for output in outputs]
+        if not seen:
+            return found
+        ((features, _, input_sizes, *_),) = seen
+        return [
+            dataclasses.replace(
+                own,
+                heatmaps=RoiMasks(
+                    self._stage,
+                    {name: maps[row : row + 1] for name, maps in features.items()},
+                    input_sizes[row],
+                    (image.shape[1], image.shape[0]),
+                    outputs[row]["labels"],
+                ),
+            )
+            for row, (own, image) in enumerate(zip(found, images, strict=True))
+        ]
 
     def _to_candidates(self, output: dict[str, Any]) -> Candidates:
         boxes = output["boxes"].cpu().numpy().astype(np.float64)
@@ -121,6 +144,60 @@ class TorchvisionDetector(TorchDetector):
             found[1].append(own_probs[rows])
             found[2].append(labels)
         return found
+
+
+class RoiMasks:
+    """Heatmaps of Mask R-CNN's mask head for one image, computed for requested rows only.
+
+    `features` are the image's feature maps, `input_size` is its height and width on the network's input, `image_size`
+    its width and height, and `labels` are the model's columns of the candidates (N,).
+    """
+
+    def __init__(
+        self,
+        stage: Any,
+        features: dict[str, Any],
+        input_size: tuple[int, int],
+        image_size: tuple[int, int],
+        labels: Any,
+    ) -> None:
+        self._stage, self._features, self._input_size = stage, features, input_size
+        self._image_size, self._labels = image_size, labels
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __getitem__(self, rows: Any) -> RoiMasks:
+        import torch
+
+        chosen = self._labels[torch.from_numpy(np.asarray(rows)).to(self._labels.device)]
+        return RoiMasks(self._stage, self._features, self._input_size, self._image_size, chosen)
+
+    def __call__(self, rows: Array, boxes: Floats) -> list[WindowHeatmap]:
+        """Return the heatmaps of rows; `boxes` are their boxes in the image."""
+        if not len(rows):
+            return []
+        torch = import_framework("torch")
+        paste = import_framework("torchvision.models.detection.roi_heads").paste_masks_in_image
+        (width, height), (input_height, input_width) = self._image_size, self._input_size
+        on_input = boxes * np.array([input_width / width, input_height / height] * 2)
+        labels = self[rows]._labels
+        with torch.no_grad():
+            given = torch.from_numpy(on_input.astype(np.float32)).to(labels.device)
+            pooled = self._stage.mask_roi_pool(self._features, [given], [self._input_size])
+            logits = self._stage.mask_predictor(self._stage.mask_head(pooled))
+            inside = logits.sigmoid()[torch.arange(len(labels), device=labels.device), labels].cpu()
+        corners = torch.from_numpy(boxes.astype(np.float32))
+        return [
+            _window(paste(inside[row : row + 1, None], corners[row : row + 1], (height, width))[0, 0].numpy())
+            for row in range(len(rows))
+        ]
+
+
+def _window(values: Array) -> WindowHeatmap:
+    """Return the part of a pasted mask above 0 as a heatmap that is nowhere exactly 0 or 1."""
+    (top, left), window = crop(values)
+    return WindowHeatmap(values.shape, (top, left), np.clip(window, LEAST, 1.0 - LEAST).astype(np.float16))
 
 
 @contextmanager

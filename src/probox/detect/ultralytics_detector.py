@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from probox.detect.candidates import Candidates, Pixels, Placement, Traits
+from probox.detect.candidates import Candidates, Pixels, Placement, PrototypeMasks, Traits
 from probox.detect.dropout import Dropout
 from probox.detect.families.base import corners_of_centres, grid
 from probox.detect.families.ultralytics_exports import YoloV8
@@ -94,7 +94,7 @@ class UltralyticsDetector(TorchDetector):
         self.family = (
             Traits("RT-DETR", names, "all", suppresses=True, clips_first=False)
             if self._transformer
-            else yolo_traits(names, edges)
+            else yolo_traits(names, edges, masks=hasattr(head, "proto"))
         )
 
     @property
@@ -123,10 +123,10 @@ class UltralyticsDetector(TorchDetector):
         return yolo_candidates(outputs, size, int(self._head.nc), [placement for _, placement in placed])
 
 
-def yolo_traits(classes: tuple[str, ...], edges: bool) -> Traits:
+def yolo_traits(classes: tuple[str, ...], edges: bool, *, masks: bool = False) -> Traits:
     """Return the traits of a YOLO, which applies NMS to unclipped boxes and clips them afterwards."""
     name = "YOLO" if edges else "a YOLO head with reg_max = 1 (YOLO26)"
-    return Traits(name, classes, "best", YoloV8.nms_iou, has_edges=edges, clips_first=False)
+    return Traits(name, classes, "best", YoloV8.nms_iou, has_edges=edges, has_masks=masks, clips_first=False)
 
 
 def network_of(model: Any) -> Any:
@@ -295,11 +295,12 @@ def _one_to_many(head: Any) -> Iterator[None]:
 def yolo_candidates(
     outputs: Any, size: tuple[int, int], classes: int, placements: Sequence[Placement]
 ) -> list[Candidates]:
-    """Return each image's candidates from a YOLO's outputs in evaluation mode, with variances where predicted.
+    """Return each image's candidates from a YOLO's outputs in evaluation mode, with variances and masks if predicted.
 
     `outputs` are decoded boxes and scores (B, 4 + C, N), and a dictionary with the edges' logits ``boxes``
-    (B, 4 * bins, N) and their feature maps ``feats``. Columns after the scores of `classes` (masks, keypoints) are
-    ignored. `size` is the width and height of the network's input.
+    (B, 4 * bins, N), their feature maps ``feats``, and of segmentation models the prototypes ``proto``. Columns after
+    the scores of `classes` are the coefficients of prototypes, and are ignored otherwise. `size` is the width and
+    height of the network's input.
     """
     decoded, raw = outputs[0], outputs[1]
     if isinstance(decoded, tuple | list):  # followed by masks
@@ -307,6 +308,7 @@ def yolo_candidates(
     raw = raw[-1] if isinstance(raw, tuple | list) and isinstance(raw[-1], Mapping) else raw
     raw = raw.get("one2many", raw)
     bins = raw["boxes"].shape[1] // 4
+    prototypes = raw["proto"].detach().float().cpu().numpy() if "proto" in raw else None
     rows = decoded.detach().float().cpu().numpy().transpose(0, 2, 1)
     cells, scale = grid(size, [size[0] // level.shape[3] for level in raw["feats"]])
     if rows.shape[1] != len(cells) or rows.shape[2] < 4 + classes:
@@ -323,7 +325,10 @@ def yolo_candidates(
             covariances = placement.covariances_to_image(dfl_corners(logits, cells, scale)[1])
         boxes = corners_of_centres(rows[image, :, :4])
         scores = np.ascontiguousarray(rows[image, :, 4 : 4 + classes])
-        found.append(Candidates(placement.boxes_to_image(boxes), scores, covariances))
+        masks = None
+        if prototypes is not None:
+            masks = PrototypeMasks(rows[image, :, 4 + classes :], prototypes[image], size, placement)
+        found.append(Candidates(placement.boxes_to_image(boxes), scores, covariances, heatmaps=masks))
     return found
 
 

@@ -143,7 +143,7 @@ def check_options(family: Described, options: Options) -> None:
             if family.suppresses
             else "use nms-clusters, mc-dropout, flip-scale or constant",
         )
-    if options.uncertainty == "masks" and not getattr(family, "has_masks", False):
+    if options.uncertainty == "masks" and not family.has_masks:
         raise InputError(f"{family.name} predicts no masks", remedy="use another uncertainty, or a segmentation model")
     if options.uncertainty == "nms-clusters" and family.suppresses:
         raise InputError(
