@@ -86,6 +86,9 @@ NOTES = {
     "repeated-lines": "{count:line} repeated in the same label file: each is used once",
     "labels-of-no-image": "{count:label file} without an image: ignored",
     "keypoints-not-read": "keypoints are ignored: only boxes are read",
+    "masks-not-validated": "PDQ of a validation compares boxes: its masks have a fraction of the resolution of images",
+    "heatmaps-thresholded": "{count:heatmap} written as {count:a mask|masks} of pixels above 0.5: {format} cannot hold "
+    "probabilities of pixels",
     "images-looked-for": "path {path!r:.120} does not exist: images were searched in {folder}",
     "split-chosen": "{file} has no val: its {name} images are used",
     "folder-chosen": "{folder} has no data.yaml that lists its images: those in images/{name} are used",

@@ -217,3 +217,21 @@ def test_a_lightning_callback_needs_lightning() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split("\n") == ["Lightning is not imported; import lightning first", "", ""]
+
+
+def test_masks_of_a_validation_are_noted() -> None:
+    watched = dict.fromkeys(("postprocess", "gather_stats"), None) | {"update_metrics": lambda *_: None}
+    validator = Of(**watched, get_stats=dict, names={0: "cup"}, dataloader=Of())
+    batch = {
+        "img": np.zeros((1, 3, 64, 64)), "batch_idx": [0], "bboxes": [[0.5, 0.5, 0.25, 0.25]], "cls": [[0]],
+        "ratio_pad": [((1.0, 1.0), (0, 0))], "ori_shape": [(64, 64)], "im_file": ["7.jpg"],
+    }  # fmt: skip
+    prediction = {"bboxes": [[24.0, 24, 40, 40]], "conf": [0.9], "cls": [0]}
+    for masks, codes in ((False, []), (True, ["masks-not-validated"])):
+        pdq = UltralyticsPDQ()
+        pdq.on_val_start(validator)
+        more = {"masks": np.ones((1, 16, 16))} if masks else {}
+        validator.update_metrics([prediction | more], batch | more)
+        assert validator.get_stats()["metrics/PDQ"] > 0.5
+        assert pdq.result is not None
+        assert [note.code for note in pdq.result.input_notes] == codes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from probox.detect.uncertainty import Options, clip_boxes, detections_from
 from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.fusion.gaussian import Border
+from probox.notes import Note
 from probox.tables.table import to_numpy
 
 Reader = Callable[[Any, Any], tuple[Any, Any]]
@@ -232,6 +234,7 @@ class UltralyticsPDQ:
         self._log = _check_names(log, PDQ(**options))
         self._metric: PDQ | None = None
         self._candidates: tuple[Any, ...] | None = None
+        self._notes: tuple[Note, ...] = ()
         self.result: Evaluation | None = None
         """The evaluation of the last validation."""
         self.history: list[dict[str, float]] = []
@@ -329,6 +332,8 @@ class UltralyticsPDQ:
         return original(preds, *rest, **named)
 
     def _around_update(self, validator: Any, original: Any, preds: Any, batch: Any) -> Any:
+        # Masks of validation have a fraction of the image's resolution.
+        self._notes = (Note("masks-not-validated"),) if "masks" in batch else ()
         self._current_metric(validator).update(*self._pairs(validator, preds, batch))
         return original(preds, batch)
 
@@ -338,8 +343,8 @@ class UltralyticsPDQ:
 
     def _around_stats(self, validator: Any, original: Any) -> Any:
         metric = self._current_metric(validator)
-        numbers = metric.compute()
-        self.result = metric.result()
+        numbers, result = metric.compute(), metric.result()
+        self.result = dataclasses.replace(result, input_notes=(*result.input_notes, *self._notes))
         self.history.append(numbers)
         return {**original(), **{f"metrics/{name}": numbers[name] for name in self._log}}
 
