@@ -207,6 +207,10 @@ def test_a_metric_keeps_masks() -> None:
     metric = PDQ(CLASSES)
     metric.update([{"boxes": boxes, "labels": [0, 1], "scores": [1.0, 1.0], "masks": flags[:, None]}], [target])
     assert [note.code for note in metric.result().input_notes] == []
+    assert metric.compute()["PDQ"] == 1.0
+    plain = PDQ(CLASSES)
+    plain.update([{"boxes": boxes, "labels": [0, 1], "scores": [1.0, 1.0]}], [target])
+    assert plain.compute()["PDQ"] < 0.5
     with pytest.raises(InputError, match="the image is 64 x 48, but its masks are 48 x 64"):
         metric.update(
             [{"boxes": boxes, "labels": [0, 1], "scores": [1.0, 1.0], "masks": flags.transpose(0, 2, 1)}],

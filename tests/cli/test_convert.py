@@ -86,10 +86,14 @@ def test_heatmaps(golden_dir: Path, tmp_path: Path) -> None:
     status, _, err = run(source, tmp_path / "a.json")
     assert status == 1
     assert "names heatmap files ('100.npy'), which would not be copied; give the ground truth (--truth FILE)" in err
-    status, _, err = run(source, tmp_path / "a.json", "--truth", truth)
-    assert status == 1
-    assert "COCO results cannot hold heatmaps; write RVC1 instead (--to rvc1)" in err
     assert list(tmp_path.iterdir()) == []
+    status, _, err = run(source, tmp_path / "b.json", "--truth", truth)
+    assert status == 0
+    assert str(Note("heatmaps-thresholded", 14, format="COCO results")) in err
+    expected = read_detections(source, read_truth(truth)).with_binary_masks()
+    np.testing.assert_array_equal(
+        read_detections(tmp_path / "b.json", read_truth(truth)).masks.runs, expected.masks.runs
+    )
     assert run(source, tmp_path / "a.json", "--truth", truth, "--to", "rvc1")[0] == 0
     assert len(list(tmp_path.glob("a.*.npy"))) == 6
 

@@ -15,8 +15,9 @@ import probox
 from probox.detect import Detector, Options, detect, detect_images, find_images
 from probox.detect.candidates import Placement, PrototypeMasks, pack_heatmaps, unpack_heatmaps
 from probox.errors import InputError
+from probox.notes import Note
 from probox.tables.dataset import Dataset
-from probox.tables.heatmaps import LEAST, WindowHeatmap
+from probox.tables.heatmaps import LEAST, WindowHeatmap, to_bytes
 
 from .conftest import Run
 
@@ -167,14 +168,23 @@ def test_masks_are_scored_as_they_are(tmp_path: Path) -> None:
     assert probox.evaluate(truth, dense).pdq == result.pdq
 
 
-def test_files_that_hold_no_heatmaps_are_refused_before_the_run(tmp_path: Path, photos: Path, run: Run) -> None:
-    name = "found.coco.json"
-    graph = _segmenter(tmp_path / "seg.onnx")
-    with pytest.raises(InputError, match=r"cannot hold heatmaps; use \*\.rvc1\.json or \*\.parquet"):
-        detect_images(Detector(graph), find_images(photos), tmp_path / name, MASKS)
-    status, _, words = run(graph, "--images", photos, "--out", tmp_path / name, "--uncertainty", "masks")
-    assert (status, "cannot hold heatmaps" in words) == (1, True)
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith("found")]
+def test_formats_without_heatmaps_get_masks_with_a_note(tmp_path: Path, photos: Path, run: Run) -> None:
+    graph, images = _segmenter(tmp_path / "seg.onnx"), find_images(photos)
+    done = detect_images(Detector(graph), images, tmp_path / "found.coco.json", MASKS)
+    note = Note("heatmaps-thresholded", len(done.found), format="COCO results")
+    assert note in done.notes
+    sizes = {image.image_id: done.sizes[image.image_id] for image in images}
+    read = probox.read_detections(tmp_path / "found.coco.json", Dataset.from_sizes(CLASSES, sizes))
+    for row, heatmap in enumerate(done.found.heatmaps):
+        np.testing.assert_array_equal(read.masks.to_array(row, *heatmap.shape), np.asarray(heatmap) > 0.5)
+    assert done.found.has_heatmap.all()
+    status, _, words = run(graph, "--images", photos, "--out", tmp_path / "again.coco.json", "--uncertainty", "masks")
+    assert (status, str(note) in words) == (0, True)
+    done = detect_images(Detector(graph), images, tmp_path / "found.parquet", MASKS)
+    assert not [note for note in done.notes if note.code == "heatmaps-thresholded"]
+    read = probox.read_detections(tmp_path / "found.parquet", Dataset.from_sizes(CLASSES, sizes))
+    for heatmap, again in zip(done.found.heatmaps, read.heatmaps, strict=True):
+        np.testing.assert_array_equal(np.asarray(again), to_bytes(heatmap))
 
 
 def test_the_command_line_writes_heatmaps(tmp_path: Path, photos: Path, run: Run) -> None:

@@ -116,11 +116,12 @@ def _rewrite(
 ) -> tuple[int, Notes]:
     from probox.formats import read_truth
     from probox.formats.problems import Problems
+    from probox.formats.registry import fit_heatmaps
 
     assert form.write is not None
     dataset = read_truth(truth).dataset
-    table = given.read(source, dataset, Problems()).to_table(repair=repair)
-    return len(table), table.notes + form.write(target, table, dataset)
+    table, notes = fit_heatmaps(given.read(source, dataset, Problems()).to_table(repair=repair), form)
+    return len(table), table.notes + notes + form.write(target, table, dataset)
 
 
 def _without_truth(

@@ -32,7 +32,7 @@ from probox.files.photos import Photo, read_photo
 from probox.files.reading import is_url
 from probox.formats.coco import COCO_RESULTS
 from probox.formats.parquet.format import PARQUET_DETECTIONS
-from probox.formats.registry import check_output, format_of_name, write_detections
+from probox.formats.registry import asked_format, check_output, fit_heatmaps, format_of_name, write_detections
 from probox.formats.rvc1_detections import RVC1_DETECTIONS
 from probox.fusion.gaussian import pinned_note
 from probox.notes import InputWarning, Note, as_notes
@@ -88,6 +88,7 @@ def save_detections(
     """Write detections of `images` in the format of the file name, and return notes.
 
     ``*.coco.json`` and ``*.bbox.json`` are COCO results with ``all_scores`` and ``covars``, ``*.parquet`` is Parquet.
+    COCO results have masks of the pixels above 0.5 in place of heatmaps.
     Any other ``*.json`` is RVC1 with image names and one list per image, in their order. Images without detections, and
     unreadable images, have an empty list. JSON may end in ``.gz``. The file is written atomically.
 
@@ -117,9 +118,10 @@ def save_detections(
     """
     check_ids(path, images, shards=shards)
     dataset = _dataset(found.classes, images, sizes or {})
-    notes: tuple[Note, ...] = ()
+    found, notes = fit_heatmaps(found, asked_format(path, shards))
     if shards is None and format_of_name(path) is COCO_RESULTS:
-        dataset, notes = _with_categories(dataset, categories)
+        dataset, said = _with_categories(dataset, categories)
+        notes += said
     return notes + write_detections(path, found, dataset, shards=shards)
 
 

@@ -602,4 +602,5 @@ COCO_RESULTS = DetectionFormat(
     check=lambda source: check_coco_results(source.content(), source.name),
     copy=copier(check_coco_results),
     kind=JSON_DETECTIONS,
+    masks=True,
 )

@@ -199,6 +199,8 @@ class DetectionFormat(Format):
         nothing written, if a dataset is needed.
     heatmaps : bool
         Whether the format can store heatmaps.
+    masks : bool
+        Whether the format can store masks.
     standalone : bool
         Whether files contain images and classes, so that `read` accepts None as dataset.
     """
@@ -209,6 +211,7 @@ class DetectionFormat(Format):
     check: Callable[[Source], object] | None = None
     copy: Callable[[Source, Paths, bool], Copied | None] | None = None
     heatmaps: bool = False
+    masks: bool = False
     standalone: bool = False
 
 

@@ -20,6 +20,7 @@ from probox.formats.coco_segmentation import mask_limits
 from probox.formats.format import DetectionFormat, Draft, Format, Notes, TruthFormat, read_threads
 from probox.formats.problems import Problems
 from probox.formats.rvc1_heatmaps import refuse_copy
+from probox.notes import Note
 from probox.support.plugins import load_plugins
 from probox.tables.dataset import Dataset
 from probox.tables.detections import Detections
@@ -412,18 +413,25 @@ def write_detections(
     --------
     >>> notes = write_detections("detections.bbox.json", found, truth)  # doctest: +SKIP
     """
-    write = _asked_for(path, shards).write
+    write = asked_format(path, shards).write
     assert write is not None
     return write(path, found, dataset_of(truth, "the order is write_detections(path, found, truth)"))
 
 
 def check_output(path: Paths, *, heatmaps: bool = False, shards: int | None = None) -> None:
-    """Raise if `write_detections` could not write this file, or heatmaps in it; called before any work is done."""
-    form = _asked_for(path, shards)
-    if heatmaps and not form.heatmaps:
-        able = " or ".join(f"*{known.suffixes[-1]}" for known in detection_formats() if known.heatmaps)
-        raise InputError(f"{form.title} cannot hold heatmaps", file=str(path), remedy=f"use {able}")
+    """Raise if detections, or heatmaps, could not be written to this file; called before any work is done."""
+    form = asked_format(path, shards)
+    if heatmaps and not (form.heatmaps or form.masks):
+        raise InputError(f"{form.title} cannot hold heatmaps", file=str(path), remedy="use *.rvc1.json")
     check_place(path, form, shards=shards)
+
+
+def fit_heatmaps(found: Detections, form: DetectionFormat) -> tuple[Detections, Notes]:
+    """Return detections with masks in place of heatmaps if the format has only masks, and a note."""
+    count = int(found.has_heatmap.sum())
+    if form.heatmaps or not form.masks or not count:
+        return found, ()
+    return found.with_binary_masks(), (Note("heatmaps-thresholded", count, format=form.title),)
 
 
 def check_place(path: Paths, form: DetectionFormat, *, shards: int | None = None) -> None:
@@ -445,7 +453,7 @@ def check_url(path: Paths, form: DetectionFormat) -> None:
         )
 
 
-def _asked_for(path: Paths, shards: int | None) -> DetectionFormat:
+def asked_format(path: Paths, shards: int | None) -> DetectionFormat:
     if shards is not None:
         from probox.formats.parquet.format import in_shards
 
