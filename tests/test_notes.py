@@ -77,7 +77,7 @@ def test_what_counts_in_images_stands_in_the_first_part() -> None:
     assert notes_of_part(notes, first=False) == (FILE,)
 
 
-@pytest.mark.parametrize("note", [FILE, Note("keypoints-not-read"), InputWarning("masks-not-read", 4)])
+@pytest.mark.parametrize("note", [FILE, Note("keypoints-not-read"), InputWarning("photos-dark", 4, first="7.jpg")])
 def test_notes_are_stored_and_read(note: Note) -> None:
     assert read_notes([note.to_dict()], "file") == (note,)
 

@@ -214,8 +214,6 @@ those of readers, metrics and front ends."""
 
 WARNINGS = {
     # --- readers ---
-    "masks-not-read": "{count:detection} {count:has a mask, which is not read: its box is|have a mask, which is not "
-    "read: their boxes are} scored; give masks as heatmaps (RVC1 files with masks_file, or Detections with heatmaps=)",
     "probabilities-of-other-classes": "{key}: only {count:,} of {total:detection} with a score of at least "
     "{least:.2g} {count:has|have} it at {count:its|their} category_id: the columns look like another order of "
     "categories; write them in ascending order of category id",
@@ -314,7 +312,7 @@ for _mark, _text in _SHARED.items():
     WARNINGS = {code: sentence.replace(_mark, _text) for code, sentence in WARNINGS.items()}
 
 _OF_IMAGES = {
-    "unknown-images", "below-threshold", "repaired-covariances", "empty-masks", "objects-outside", "masks-not-read",
+    "unknown-images", "below-threshold", "repaired-covariances", "empty-masks", "objects-outside",
     "scaled-probabilities", "polygons", "nameless-detections", "unnamed-challenge-detections", "surplus-detections",
     "unchecked-classes",
 }  # fmt: skip
