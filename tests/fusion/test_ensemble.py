@@ -77,12 +77,15 @@ def test_files_are_fused(tmp_path: Path, capsys: pytest.CaptureFixture[str], nam
     }
     (tmp_path / "truth.json").write_text(json.dumps(coco))
     write_rvc1(tmp_path / "a.json", _member(["cup", "dog"], 0), truth)
-    write_coco_results(tmp_path / "b.json", _member(["cup", "dog"], 1), truth)
+    masks = Masks.from_boxes(np.tile(np.array([5, 5, 9, 9], np.int32), (4, 1)))
+    write_coco_results(tmp_path / "b.json", _member(["cup", "dog"], 1).replace(masks=masks), truth)
     files = [str(tmp_path / file) for file in ("truth.json", "a.json", "b.json")]
     with pytest.raises(SystemExit) as done:
         main(["fuse", *files, "--out", str(tmp_path / name), "--json"])
     assert done.value.code == 0
-    assert json.loads(capsys.readouterr().out)["detections"] == 4
+    told = json.loads(capsys.readouterr().out)
+    assert told["detections"] == 4
+    assert [note["code"] for note in told["notes"]] == ["masks-not-fused"]
     fused = read_detections(tmp_path / name, truth)
     assert len(fused) == 4
     assert (fused.covariances[:, :, 0, 0] >= 1.0 - 1e-9).all()

@@ -124,7 +124,7 @@ def command(truth: str, members: tuple[Named, ...], out: Path, as_json: bool, **
     table = read_truth(truth)
     sizes = dict(zip(table.image_ids.tolist(), map(tuple, table.dataset.shapes.tolist()), strict=True))
     fused = fuse_detections([read_detections(path, table) for path in paths], image_sizes=sizes, **settings)
-    notes = list(write_detections(out, fused, table))
+    notes = [*fused.notes, *write_detections(out, fused, table)]
     if settings["border"] == "pin" and fused.covariances is not None:
         size = table.dataset.shapes[table.dataset.rows_of(fused.image_ids)].astype(float)
         notes.append(pinned_note(fused.boxes, fused.covariances, size))
