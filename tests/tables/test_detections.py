@@ -9,8 +9,8 @@ import pytest
 
 from probox import Detections, InputError, Masks
 from probox.tables.geometry import SYMMETRY
-from probox.tables.label_probs import LabelProbs
 from probox.tables.heatmaps import crop_heatmap, to_bytes
+from probox.tables.label_probs import LabelProbs
 from probox.tables.row_problems import FARTHEST, ROUNDING, find_problems
 
 USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}

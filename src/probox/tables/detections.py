@@ -22,8 +22,8 @@ from probox.tables.geometry import (
     extents_of,
     sizes_of_rows,
 )
-from probox.tables.label_probs import LabelProbs
 from probox.tables.heatmaps import threshold_heatmaps
+from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import (
     AboveOne,
     align_labels,
