@@ -111,11 +111,5 @@ def with_masks(world: tuple[GroundTruth, Detections], seed: int, *, fraction: fl
         masks.append(mask & (rng.random() < 0.9))
     has_mask = rng.random(len(found)) < fraction
     return found.replace(
-        masks=masks_of([mask & has for mask, has in zip(masks, has_mask, strict=True)]), has_mask=has_mask
+        masks=Masks.from_arrays([mask & has for mask, has in zip(masks, has_mask, strict=True)]), has_mask=has_mask
     )
-
-
-def masks_of(arrays: list[np.ndarray]) -> Masks:
-    """Return the masks of (H, W) boolean arrays, which may be empty."""
-    parts = [Masks.from_arrays([array]) if array.any() else Masks.empty(1) for array in arrays]
-    return Masks.concatenate(parts)

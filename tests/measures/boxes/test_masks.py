@@ -32,11 +32,6 @@ IDS, WIDTHS, HEIGHTS = (3, 10, 11, 40), (20, 17, 17, 110), (16, 24, 24, 100)
 BOTH = "map-mask,lrp-mask"
 
 
-def masks_of(arrays: list[np.ndarray]) -> Masks:
-    """Return the masks of arrays, of which some may be empty."""
-    return Masks.concatenate([Masks.from_arrays([own]) if own.any() else Masks.empty(1) for own in arrays])
-
-
 def blob(rng: np.random.Generator, height: int, width: int) -> np.ndarray:
     """Return a mask: with a hole, in two pieces, empty, or one of the usual shapes."""
     mask = random_mask(rng, height, width)
@@ -71,7 +66,7 @@ def tables(draw: st.DrawFn) -> tuple[GroundTruth, Detections]:
     n, m, flood = draw(st.integers(0, 20)), draw(st.integers(0, 12)), draw(st.sampled_from([0, 0, 0, 92, 99]))
     image_rows = np.sort(rng.choice([0, 0, 0, 1, 3], m))
     there = [blob(rng, HEIGHTS[row], WIDTHS[row]) for row in image_rows]
-    masks = masks_of(there)
+    masks = Masks.from_arrays(there)
     truth = GroundTruth(
         dataset=Dataset(classes=CLASSES, image_ids=IDS, widths=WIDTHS, heights=HEIGHTS),
         image_rows=image_rows,
@@ -92,7 +87,7 @@ def tables(draw: st.DrawFn) -> tuple[GroundTruth, Detections]:
     corner[-1, -1] = True
     corners = rng.integers(-20, 90, (n + flood, 2)) / rng.choice([1, 5, 7], (n + flood, 1))
     scores = np.where(rng.random(n) < 0.5, rng.choice([0.0, 0.07, 0.57, 1.0], n), rng.random(n))
-    masks = masks_of([*found, *[corner] * flood])
+    masks = Masks.from_arrays([*found, *[corner] * flood])
     detections = Detections(
         classes=CLASSES,
         image_ids=np.array(IDS)[np.concatenate([found_rows, np.zeros(flood)]).astype(int)],
@@ -121,7 +116,7 @@ def pair() -> Pair:
     truth = GroundTruth.from_masks(CLASSES, objects, shapes=sizes)
     rows = rng.choice(len(truth), 60)
     arrays = [perturbed(rng, truth.masks.to_array(row, 24, 30)) for row in rows]
-    masks = masks_of(arrays)
+    masks = Masks.from_arrays(arrays)
     found = Detections(
         classes=CLASSES,
         image_ids=truth.image_ids[truth.image_rows[rows]],
@@ -453,7 +448,7 @@ def test_real_masks_have_pycocotools_numbers(coco_dir: Path) -> None:
         image_ids=truth.image_ids[truth.image_rows[rows]],
         boxes=truth.boxes[rows],
         label_probs=np.eye(len(truth.classes))[truth.labels[rows]] * rng.random((len(rows), 1)),
-        masks=masks_of(masks),
+        masks=Masks.from_arrays(masks),
     )
     result = evaluate(truth, found, measures="map-mask").coco("mask")
     assert 0.3 < result["mAP"] < 0.9

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.amounts import examples
-from tests.strategies import masks_of, random_world, with_masks
+from tests.strategies import random_world, with_masks
 
-from probox import Convention, Detections, GroundTruth, InputError, evaluate
+from probox import Convention, Detections, GroundTruth, InputError, Masks, evaluate
 from probox.measures.pdq import definition
 from probox.measures.pdq.kernel import pair_tables, score_pairs
 from probox.tables.heatmaps import WindowHeatmap
@@ -77,7 +77,12 @@ def one_mask(mask, **columns):
     """Return the detection of a mask in an image of 20 x 10 pixels with one object, 4 x 3 pixels at (2, 1)."""
     truth = GroundTruth.from_masks(["cup"], [(1, [np.pad(np.ones((3, 4), bool), ((1, 6), (2, 14)))], [0])])
     found = Detections(
-        classes=["cup"], image_ids=[1], boxes=[[0, 0, 1, 1]], label_probs=[[1.0]], masks=masks_of([mask]), **columns
+        classes=["cup"],
+        image_ids=[1],
+        boxes=[[0, 0, 1, 1]],
+        label_probs=[[1.0]],
+        masks=Masks.from_arrays([mask]),
+        **columns,
     )
     return truth, found
 
