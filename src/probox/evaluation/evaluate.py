@@ -176,7 +176,7 @@ def evaluate(
         )
     with threads_at_most(thread_count(threads)):
         given = open_inputs(truth, detections, image_ids=image_ids, repair=repair)
-    if not given.has_masks:
+    if not given.has_pixels:
         known, wanted = without_masks(known), without_masks(wanted)
     if isinstance(given, TablePieces) and part is None and kept == "all":
         tables = given.truth, given.detections
@@ -261,10 +261,11 @@ def evaluate_tables(
         pairs, of_objects, of_detections = PairTable.none(), unmatched_columns(len(truth)), unmatched_columns(len(kept))
     overlaps, areas = OverlapTable.none(), None
     if need_masks(measures):
-        own = masks_of_detections(kept, truth.dataset.shapes[image_rows])
+        masked = kept.with_binary_masks()
+        own = masks_of_detections(masked, truth.dataset.shapes[image_rows])
         labels, _ = kept.named_classes(truth.classes)
         overlaps = overlaps_of_masks(truth.dataset, image_rows, labels, own, truth, masks, threads=threads)
-        areas = kept.extents.prod(axis=1) if kept.areas is None else kept.areas
+        areas = kept.extents.prod(axis=1) if masked.areas is None else masked.areas
     return Evaluation(
         convention=convention,
         dataset=truth.dataset,
@@ -433,7 +434,7 @@ class Evaluator:
         self.keep_labels = keep_labels
         self._parts: list[Evaluation] = []
         self._images: set[int] = set()
-        self._has_masks = False
+        self._has_pixels = False
 
     def update(self, truth: GroundTruth, detections: Detections, *, progress: Progress | None = None) -> None:
         """Add images with their objects and detections; each image once.
@@ -460,7 +461,7 @@ class Evaluator:
             problem = "expected ground truth with the evaluator's classes"
             raise InputError(problem, remedy="build all tables with the same classes")
         convention = without_auto(self.convention)
-        self._has_masks |= detections.masks is not None
+        self._has_pixels |= detections.has_pixels
         part = evaluate_tables(truth, detections, convention, self.measures, threads=self.threads, progress=progress)
         self._add(part if self.keep_labels else part.without_labels())
 
@@ -478,7 +479,7 @@ class Evaluator:
         >>> evaluator.merge(other)
         """
         expect(other, Evaluator, "other")
-        self._has_masks |= other._has_masks
+        self._has_pixels |= other._has_pixels
         for part in other._parts:
             self._add(part)
 
@@ -507,7 +508,7 @@ class Evaluator:
         from probox.evaluation.merge import merge_evaluations
 
         merged = merge_evaluations(self._parts)
-        if not self._has_masks:
+        if not self._has_pixels:
             merged = dataclasses.replace(
                 merged,
                 measures=without_masks(merged.measures),

@@ -135,8 +135,8 @@ class Pieces:
         return (*notes, *([unscored_objects(empty, convention)] if empty else ()))
 
     @property
-    def has_masks(self) -> bool:
-        """Whether any detection may have a mask."""
+    def has_pixels(self) -> bool:
+        """Whether detections may have masks or heatmaps."""
         raise NotImplementedError
 
     def identity(self) -> str:
@@ -160,9 +160,9 @@ class TablePieces(Pieces):
         super().__init__(truth, detections, truth.image_ids, detections.source, repair)
 
     @property
-    def has_masks(self) -> bool:
-        """Whether any detection may have a mask."""
-        return self.detections.masks is not None
+    def has_pixels(self) -> bool:
+        """Whether detections may have masks or heatmaps."""
+        return self.detections.has_pixels
 
     def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
         """Yield the tables of these images: in one piece if `whole`, else about `AT_ONCE` detections per piece."""
@@ -218,9 +218,9 @@ class ParquetPieces(Pieces):
         self._unknown = ~np.isin(self._found_in, known)
 
     @property
-    def has_masks(self) -> bool:
-        """Whether any detection may have a mask."""
-        return self.detections.has_masks
+    def has_pixels(self) -> bool:
+        """Whether detections may have masks or heatmaps."""
+        return self.detections.has_pixels
 
     def pieces(self, image_ids: Ints, *, whole: bool) -> Iterator[tuple[GroundTruth, Detections]]:
         """Yield the tables of these images in pieces, at least one.

@@ -439,8 +439,13 @@ class Detections(DetectionColumns):
             problem = f"expected a mask in an image of {width} x {height} pixels, but got pixels {pixels}"
             raise self._fail(row, problem, "give masks at the image's size")
 
+    @property
+    def has_pixels(self) -> bool:
+        """Whether detections may have masks or heatmaps."""
+        return self.masks is not None or self.heatmaps is not None
+
     def with_binary_masks(self, threshold: float = 0.5) -> Detections:
-        """Return the detections with masks in place of heatmaps, for formats that store binary masks only.
+        """Return the detections with masks in place of heatmaps, for metrics and formats of binary masks.
 
         Parameters
         ----------

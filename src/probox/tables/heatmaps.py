@@ -135,9 +135,12 @@ def threshold_heatmaps(heatmaps: Sequence[npt.NDArray[np.generic]], threshold: f
     >>> threshold_heatmaps([np.array([[127, 128]], np.uint8), np.array([[0.5, 0.6]])]).boxes.tolist()
     [[1, 0, 1, 0], [1, 0, 1, 0]]
     """
-    windows = [_window_of(heatmap) for heatmap in heatmaps]
-    flags = [values > (255.0 * threshold if values.dtype == np.uint8 else threshold) for values, _ in windows]
-    return Masks.from_arrays(flags, [(left, top) for _, (top, left) in windows])
+    masks = []
+    for heatmap in heatmaps:  # one at a time: files may hold gigabytes of them
+        values, (top, left) = _window_of(heatmap)
+        flags = values > (255.0 * threshold if values.dtype == np.uint8 else threshold)
+        masks.append(Masks.from_arrays([flags], [(left, top)]))
+    return Masks.concatenate(masks)
 
 
 def _window_of(heatmap: npt.NDArray[np.generic] | WindowHeatmap) -> tuple[Array, tuple[int, int]]:

@@ -326,6 +326,24 @@ def test_intervals_and_differences_of_a_resampling(pair: Pair) -> None:
     assert "mask" in couple.conclusion
 
 
+def test_a_heatmap_counts_as_its_pixels_above_one_half(pair: Pair, tmp_path: Path) -> None:
+    truth, found = pair
+    assert found.masks is not None
+    shapes = truth.dataset.shapes[truth.dataset.rows_of(found.image_ids)].tolist()
+    rows = [found.masks.to_array(row, height, width) for row, (width, height) in enumerate(shapes)]
+    maps = [np.where(mask, np.float32(0.51), np.float32(0.5)) for mask in rows]
+    mapped = found.replace(heatmaps=maps, masks=None, has_mask=None, areas=None)
+    expected = evaluate(truth, found.replace(areas=found.masks.pixels), measures=BOTH)
+    for result in (evaluate(truth, mapped, measures=BOTH), evaluate(truth, mapped, measures="all")):
+        np.testing.assert_equal(dict(result.coco("mask")), dict(expected.coco("mask")))
+        assert result.summary()["mask_moLRP"] == expected.summary()["mask_moLRP"]
+    assert average_precision(truth, mapped, geometry="mask").map == expected.summary()["mask_mAP"]
+    probox.write_parquet(tmp_path / "found.parquet", mapped)
+    probox.write_parquet(tmp_path / "truth.parquet", truth)
+    stored = evaluate(tmp_path / "truth.parquet", tmp_path / "found.parquet", measures=BOTH, part="1/1")
+    assert stored.summary() == expected.summary()
+
+
 # --- what is missing ---
 
 

@@ -340,9 +340,9 @@ class DetectionSet(_Set):
     table = "detections"
 
     @property
-    def has_masks(self) -> bool:
-        """Whether any row may have a mask."""
-        return any(self._words(shard)["masks"] for shard in self._shards)
+    def has_pixels(self) -> bool:
+        """Whether rows may have masks or heatmaps."""
+        return any(self._words(shard)[name] for shard in self._shards for name in ("masks", "heatmaps"))
 
     def image_counts(self) -> tuple[Ids, Ids]:
         """Return the ascending ids of images with detections, and their numbers of detections; reads one column."""

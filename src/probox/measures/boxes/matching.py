@@ -282,16 +282,17 @@ def match_boxes(
     if truth.dataset.partly_annotated:
         within, checked = judged_detections(truth, rules.most, image_rows, labels, scores)
         labels = np.where(within & checked, labels, -1).astype(np.int32)
-    named = NamedBoxes(image_rows, labels, detections.boxes, detections.extents, scores, detections.areas)
     overlaps = None
     if check_geometry(geometry) == "mask":
-        if detections.masks is None:
+        if not detections.has_pixels:
             raise InputError("expected detections with masks", remedy='give them masks, or use geometry="box"')
+        detections = detections.with_binary_masks()
         known = np.flatnonzero(image_rows >= 0)
         shapes = np.zeros((len(image_rows), 2), np.int32)
         shapes[known] = truth.dataset.shapes[image_rows[known]]
         masks = masks_of_detections(detections, shapes)
         overlaps = overlaps_of_masks(truth.dataset, image_rows, labels, masks, truth, truth.masks, threads=threads)
+    named = NamedBoxes(image_rows, labels, detections.boxes, detections.extents, scores, detections.areas)
     return match_columns(truth.dataset, named, truth, rules, overlaps, threads=threads)
 
 
