@@ -331,7 +331,7 @@ def test_a_heatmap_counts_as_its_pixels_above_one_half(pair: Pair, tmp_path: Pat
     assert found.masks is not None
     shapes = truth.dataset.shapes[truth.dataset.rows_of(found.image_ids)].tolist()
     rows = [found.masks.to_array(row, height, width) for row, (width, height) in enumerate(shapes)]
-    maps = [np.where(mask, np.float32(0.51), np.float32(0.5)) for mask in rows]
+    maps = [np.where(mask, np.float32(0.51), np.float32(0.49)) for mask in rows]
     mapped = found.replace(heatmaps=maps, masks=None, has_mask=None, areas=None)
     expected = evaluate(truth, found.replace(areas=found.masks.pixels), measures=BOTH)
     for result in (evaluate(truth, mapped, measures=BOTH), evaluate(truth, mapped, measures="all")):
