@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import random_mask, random_world
+from tests.strategies import random_mask, random_world, with_box_masks
 
 import probox
-from probox import Evaluation
+from probox import Evaluation, evaluate
+from probox.demo import make_demo
 from probox.explorer.page import constants
-from probox.explorer.payload import chunk_payloads, encoded_runs, index_payload, to_script_json
+from probox.explorer.payload import box_intervals, chunk_payloads, encoded_runs, index_payload, to_script_json
 from probox.tables.masks import Masks
 
 ASSETS = Path(probox.__file__).parent / "explorer" / "assets"
@@ -109,3 +110,10 @@ def test_the_script_types_no_constant_of_pythons() -> None:
         assert f">{name}</option>" not in markup
     for number in ("0.0027", "3.439", "1e-14", "1e-8", "% 8"):
         assert number not in script
+
+
+def test_intervals_of_map_of_masks() -> None:
+    demo = make_demo()
+    result = evaluate(demo.truth, with_box_masks(demo.truth, demo.detectors["probabilistic"]), measures="map-mask")
+    interval = result.intervals()["mask_mAP"]
+    assert box_intervals(result)["mask_mAP"] == [interval.low, interval.high]

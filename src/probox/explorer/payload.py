@@ -36,8 +36,8 @@ from probox.errors import InputError
 from probox.evaluation.result import Evaluation
 from probox.evaluation.text import comparability_words
 from probox.measures.boxes.matching import in_area_ranges
-from probox.measures.boxes.mean_ap import MEAN_AP
-from probox.measures.boxes.optimal_lrp import GRID, OPTIMAL_LRP
+from probox.measures.boxes.mean_ap import MASK_MEAN_AP, MEAN_AP
+from probox.measures.boxes.optimal_lrp import GRID, MASK_OPTIMAL_LRP, OPTIMAL_LRP
 from probox.measures.matched import EDGES, FEW_PAIRS, MatchedPairs
 from probox.measures.measure import Column, Measure
 from probox.measures.pdq.kernel import plain_rows
@@ -164,11 +164,14 @@ def find_obstacles(results: Mapping[str, Evaluation]) -> dict[str, str]:
 
 
 def box_intervals(evaluation: Evaluation) -> dict[str, list[float]]:
-    """Return low and high of mAP and LRP of all detections as shown; empty above `MOST_DRAWN` detections.
+    """Return low and high of mAP and LRP, of boxes and masks, of all detections as shown.
+
+    It is empty above `MOST_DRAWN` detections.
 
     The browser would need to process all detections for each bootstrap replicate.
     """
-    measures = [name for name in FOLLOWING if name in evaluation.measures]
+    drawn = (*FOLLOWING, MASK_MEAN_AP.name, MASK_OPTIMAL_LRP.name)
+    measures = [name for name in drawn if name in evaluation.measures]
     if len(evaluation.dataset) < 2 or len(evaluation.detections) > MOST_DRAWN or not measures:
         return {}
     found = bootstrap(evaluation, measures, level=LEVEL, replicates=REPLICATES, seed=SEED)
