@@ -14,6 +14,7 @@
 #include "arrays.hpp"
 #include "readers/coco_results.hpp"
 #include "readers/coco_truth.hpp"
+#include "readers/file_bytes.hpp"
 #include "readers/json_reader.hpp"
 #include "readers/problems.hpp"
 #include "readers/rvc1_detections.hpp"
@@ -59,6 +60,19 @@ nb::dict segmentation_columns(coco::Segmentations&& given) {
   columns["number_offsets"] = to_numpy(coco::starts_of(given.number_counts));
   columns["numbers"] = to_numpy(std::move(given.numbers));
   return columns;
+}
+
+nb::object bytes_of_file(int descriptor, std::size_t size, int threads) {
+  nb::object content = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!content.is_valid()) throw nb::python_error();
+  char* memory = PyBytes_AsString(content.ptr());
+  bool complete = false;
+  {
+    nb::gil_scoped_release unlocked;
+    use_huge_pages(memory, size);
+    complete = read_file(descriptor, memory, size, threads);
+  }
+  return complete ? content : nb::none();
 }
 
 nb::tuple read_coco_truth(nb::bytes data, bool lenient, std::size_t max_examples, std::int64_t max_side,
@@ -121,35 +135,38 @@ nb::tuple read_coco_results(nb::bytes data, std::optional<Ids> image_ids, std::o
     json::Reader in(data.c_str(), data.size());
     const coco::SegmentationLimits limits{max_side, max_mask_numbers, max_numbers};
     results = coco::ResultsReader(in, problems, known, limits).read({threads, least_piece});
-    const std::size_t rows = results.labels.size();
-    if (!results.covariances.rows.empty()) covariances = std::move(results.covariances).spread(rows, 8);
+    if (!results.others.covariances.rows.empty()) {
+      covariances = std::move(results.others.covariances).spread(results.rows.count, 8);
+    }
   }
-  const std::size_t n = results.labels.size();
+  coco::Rows& rows = results.rows;
+  coco::Others& others = results.others;
+  const std::size_t n = rows.count;
   nb::dict columns;
-  columns["entries"] = to_numpy(std::move(results.entries));
-  columns["image_ids"] = to_numpy(std::move(results.image_ids));
-  columns["labels"] = to_numpy(std::move(results.labels));
-  columns["scores"] = to_numpy(std::move(results.scores));
-  columns["boxes"] = to_numpy(std::move(results.corners), {n, 4});
-  columns["extents"] = to_numpy(std::move(results.extents), {n, 2});
-  columns["all_scores_rows"] = to_numpy(std::move(results.all_scores.rows));
-  columns["all_scores"] = to_numpy(std::move(results.all_scores.values));
-  columns["cls_prob_rows"] = to_numpy(std::move(results.cls_prob_rows));
+  columns["entries"] = to_numpy(rows.entries, {n});
+  columns["image_ids"] = to_numpy(rows.image_ids, {n});
+  columns["labels"] = to_numpy(rows.labels, {n});
+  columns["scores"] = to_numpy(rows.scores, {n});
+  columns["boxes"] = to_numpy(rows.corners, {n, 4});
+  columns["extents"] = to_numpy(rows.extents, {n, 2});
+  columns["all_scores_rows"] = to_numpy(std::move(others.all_scores.rows));
+  columns["all_scores"] = to_numpy(std::move(others.all_scores.values));
+  columns["cls_prob_rows"] = to_numpy(std::move(others.cls_prob_rows));
   columns["covariances"] =
-      results.covariances.rows.empty() ? nb::none() : to_numpy(std::move(covariances), {n, 2, 2, 2});
-  columns["unknown_image_rows"] = results.unknown_image_rows;
-  columns["boxless_rows"] = to_numpy(std::move(results.masks.boxless_rows));
-  columns["mask_rows"] = to_numpy(std::move(results.masks.rows));
-  columns["segmentations"] = segmentation_columns(std::move(results.masks.segmentations));
-  columns["heatmap_rows"] = to_numpy(std::move(results.masks.heatmap_rows));
-  columns["mask_files"] = to_numpy(std::move(results.masks.heatmap_files));
-  columns["mask_ids"] = to_numpy(std::move(results.masks.mask_ids));
-  columns["mask_file_names"] = nb::cast(results.masks.files.names());
-  columns["unknown_images"] = to_numpy(std::move(results.unknown_images));
-  columns["names"] = nb::cast(results.names);
-  columns["name_entries"] = to_numpy(std::move(results.name_entries));
-  columns["name_ids"] = to_numpy(std::move(results.name_ids));
-  columns["name_has_id"] = to_numpy(std::move(results.name_has_id));
+      others.covariances.rows.empty() ? nb::none() : to_numpy(std::move(covariances), {n, 2, 2, 2});
+  columns["unknown_image_rows"] = others.unknown_image_rows;
+  columns["boxless_rows"] = to_numpy(std::move(others.masks.boxless_rows));
+  columns["mask_rows"] = to_numpy(std::move(others.masks.rows));
+  columns["segmentations"] = segmentation_columns(std::move(others.masks.segmentations));
+  columns["heatmap_rows"] = to_numpy(std::move(others.masks.heatmap_rows));
+  columns["mask_files"] = to_numpy(std::move(others.masks.heatmap_files));
+  columns["mask_ids"] = to_numpy(std::move(others.masks.mask_ids));
+  columns["mask_file_names"] = nb::cast(others.masks.files.names());
+  columns["unknown_images"] = to_numpy(std::move(others.unknown_images));
+  columns["names"] = nb::cast(others.names);
+  columns["name_entries"] = to_numpy(std::move(others.name_entries));
+  columns["name_ids"] = to_numpy(std::move(others.name_ids));
+  columns["name_has_id"] = to_numpy(std::move(others.name_has_id));
   return nb::make_tuple(columns, problem_list(problems));
 }
 
@@ -215,6 +232,8 @@ void bind_readers(nb::module_& m) {
   for (const char* name : trouble_names) troubles.append(name);
   m.attr("TROUBLES") = nb::tuple(troubles);
   m.attr("NO_MASK_ID") = no_mask_id;
+  m.def("read_file", &bytes_of_file, "descriptor"_a, "size"_a, "threads"_a,
+        "Return the first bytes of an open file; None if it is shorter or cannot be read by several threads.");
   m.def("read_coco_truth", &read_coco_truth, "data"_a, nb::kw_only(), "lenient"_a, "max_examples"_a, "max_side"_a,
         "max_pixels"_a, "max_mask_numbers"_a, "max_numbers"_a, "Return columns and problems of COCO ground truth.");
   m.def("read_coco_results", &read_coco_results, "data"_a, nb::kw_only(), "image_ids"_a.none(), "category_ids"_a.none(),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernel/large_array.hpp"
+#include "kernel/shared_block.hpp"
 
 namespace probox {
 
@@ -37,6 +38,14 @@ nb::object to_numpy(LargeArray<T>&& values, std::initializer_list<std::size_t> s
   const T* data = values.get();
   nb::capsule deleter(values.release(), [](void* p) noexcept { std::free(p); });
   return nb::cast(nb::ndarray<nb::numpy, const T>(data, shape, deleter));
+}
+
+// The array keeps the whole block.
+template <class T>
+nb::object to_numpy(const BlockArray<T>& values, std::initializer_list<std::size_t> shape) {
+  auto owner = std::make_unique<BlockArray<T>>(values);
+  nb::capsule deleter(owner.release(), [](void* p) noexcept { delete static_cast<BlockArray<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, const T>(values.data(), shape, deleter));
 }
 
 }  // namespace probox

@@ -188,8 +188,15 @@ class TruthReader {
     truth_.category_names.push_back(std::move(name));
   }
 
+  // Numbers of keys, in SeenKeys too.
+  struct Key {
+    enum : int { id, image_id, category_id, bbox, area, iscrowd, segmentation };
+  };
+  static constexpr std::string_view key_names[] = {"id",   "image_id", "category_id", "bbox",
+                                                   "area", "iscrowd",  "segmentation"};
+
   void read_annotation(std::optional<std::int64_t>& image) {
-    std::string_view key;
+    int key;
     SeenKeys seen;
     std::int64_t id = 0, image_id = 0, category = 0;
     double box[4] = {missing, missing, missing, missing};
@@ -198,40 +205,42 @@ class TruthReader {
     segmentation_.clear();
     const std::int64_t entry = in_.index();
     in_.enter_object();
-    while (in_.next_key(key)) {
-      if (key == "id") {
-        seen.mark(in_, 0);
-        id = in_.integer();
-      } else if (key == "image_id") {
-        seen.mark(in_, 1);
-        image = image_id = in_.integer();
-      } else if (key == "category_id") {
-        seen.mark(in_, 2);
-        category = in_.integer();
-      } else if (key == "bbox") {
-        seen.mark(in_, 3);
-        in_.numbers(box, 4);
-        check_box(box);
-      } else if (key == "area") {
-        seen.mark(in_, 4);
-        area = in_.number();
-        if (!(area >= 0 && area <= std::numeric_limits<double>::max())) in_.fail(Trouble::area);
-      } else if (key == "iscrowd") {
-        seen.mark(in_, 5);
-        crowd = read_crowd();
-      } else if (key == "segmentation") {
-        seen.mark(in_, 6);
-        segmentation_.read(in_);
-      } else {
-        in_.skip();
+    while (in_.next_key(keys_, key)) {
+      if (key != json::RepeatedKeys::unknown) seen.mark(in_, key);
+      switch (key) {
+        case Key::id:
+          id = in_.integer();
+          break;
+        case Key::image_id:
+          image = image_id = in_.integer();
+          break;
+        case Key::category_id:
+          category = in_.integer();
+          break;
+        case Key::bbox:
+          in_.numbers(box, 4);
+          check_box(box);
+          break;
+        case Key::area:
+          area = in_.number();
+          if (!(area >= 0 && area <= std::numeric_limits<double>::max())) in_.fail(Trouble::area);
+          break;
+        case Key::iscrowd:
+          crowd = read_crowd();
+          break;
+        case Key::segmentation:
+          segmentation_.read(in_);
+          break;
+        default:
+          in_.skip();
       }
     }
-    seen.require(in_, 1, "image_id");
-    seen.require(in_, 2, "category_id");
-    if (segmentation_.kind() == no_mask) seen.require(in_, 3, "bbox");
+    seen.require(in_, Key::image_id, "image_id");
+    seen.require(in_, Key::category_id, "category_id");
+    if (segmentation_.kind() == no_mask) seen.require(in_, Key::bbox, "bbox");
     truth_.entries.push_back(entry);
     truth_.ids.push_back(id);
-    truth_.has_id.push_back(seen.has(0));
+    truth_.has_id.push_back(seen.has(Key::id));
     truth_.images.push_back(image_id);
     truth_.categories.push_back(category);
     truth_.boxes.insert(truth_.boxes.end(), box, box + 4);
@@ -260,6 +269,7 @@ class TruthReader {
   TruthLimits limits_;
   Truth truth_;
   SegmentationReader segmentation_;
+  json::RepeatedKeys keys_{key_names};
 };
 
 }  // namespace probox::coco

@@ -24,13 +24,19 @@ class NumberScanner : public StringScanner {
   // checks for finite values. A number too large for a double fails.
   double number() {
     skip_space();
-    // The common case in one pass: up to 19 digits, optionally a point and an exponent. The general case follows.
     const char* at = at_;
     const bool negative = *at == '-';
     if (negative) ++at;
-    const char* whole = at;
     std::uint64_t mantissa = 0;
-    while (is_digit(*at)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*at++ - '0');
+    if (int decimals; exact_doubles && take_short_decimal(at, end_, mantissa, decimals)) {
+      at_ = at;
+      const double value =
+          static_cast<double>(static_cast<std::int64_t>(mantissa)) / powers_of_ten[static_cast<std::size_t>(decimals)];
+      return negative ? -value : value;
+    }
+    // Other usual numbers in one pass: up to 19 digits, optionally a point and an exponent. The general case follows.
+    const char* whole = at;
+    take_digits(at, end_, mantissa);
     std::ptrdiff_t digits = at - whole;
     if (digits == 0 || (*whole == '0' && digits > 1)) return careful_number();
     if (*whole == '0') digits = 0;
@@ -54,7 +60,7 @@ class NumberScanner : public StringScanner {
     skip_space();
     const char* at = at_;
     std::uint64_t digits = 0;
-    while (is_digit(*at)) digits = digits * 10 + static_cast<std::uint64_t>(*at++ - '0');
+    take_digits(at, end_, digits);
     const bool plain =
         at != at_ && (*at_ != '0' || at - at_ == 1) && at - at_ <= 18 && *at != '.' && (*at | 0x20) != 'e';
     if (plain) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "json_number.hpp"
+#include "repeated_keys.hpp"
 
 namespace probox::json {
 
@@ -48,6 +49,28 @@ class Reader : public NumberScanner {
     skip_space();
     if (*at_ != ':') syntax(words::colon);
     ++at_;
+    return true;
+  }
+
+  // The same with the number of the key, or RepeatedKeys::unknown. Known text is compared instead of being scanned.
+  bool next_key(RepeatedKeys& keys, int& number) {
+    Frame& frame = frames_[depth_ - 1];
+    const auto place = static_cast<std::size_t>(frame.index + 1);
+    if (const RepeatedKeys::Step* step = keys.repeated(place, at_, end_)) {
+      frame.key = at_ + step->key;
+      frame.key_size = step->key_size;
+      ++frame.index;
+      at_ += step->size;
+      number = step->number;
+      return true;
+    }
+    const char* start = at_;
+    std::string_view key;
+    if (!next_key(key)) return false;
+    skip_space();
+    number = keys.number_of(key);
+    keys.expect(place, {start, static_cast<std::size_t>(at_ - start), static_cast<std::size_t>(frame.key - start),
+                        frame.key_size, number});
     return true;
   }
 

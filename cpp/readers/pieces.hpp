@@ -41,6 +41,26 @@ inline const char* skip_space(const char* at) {
   return at;
 }
 
+// The number of times a character occurs in a text.
+inline std::size_t count_of(char wanted, const char* from, const char* stop) {
+  constexpr std::uint64_t ones = 0x0101010101010101u, sevens = 0x7F7F7F7F7F7F7F7Fu;
+  const std::uint64_t pattern = ones * static_cast<unsigned char>(wanted);
+  std::size_t total = 0;
+  while (stop - from >= 8) {
+    std::uint64_t counts = 0;  // one per byte of a word, each below 256
+    const auto words = std::min<std::ptrdiff_t>((stop - from) / 8, 255);
+    for (std::ptrdiff_t k = 0; k < words; ++k) {
+      std::uint64_t word;
+      std::memcpy(&word, from + 8 * k, 8);
+      word ^= pattern;
+      counts += (~(((word & sevens) + sevens) | word) >> 7) & ones;  // 1 for each byte that is zero now
+    }
+    from += 8 * words;
+    for (; counts != 0; counts >>= 8) total += counts & 0xFF;
+  }
+  return total + static_cast<std::size_t>(std::count(from, stop, wanted));
+}
+
 // Possible cuts of a list of objects: after an object that is followed by another one with the same first key.
 class BetweenObjects {
  public:
@@ -113,10 +133,10 @@ std::vector<const char*> places_to_cut(const json::Reader& in, const Sharing& sh
 // Reads the list that `in` has just entered in pieces as far as possible, and leaves `in` after the last value of
 // these.
 //
-// `read(in, stop, wanted)` reads values until `in` is at `stop` or beyond, at the end of the list, or no longer wanted,
-// and returns them, or nothing after any failure. It is called from several threads.
-template <class Part, class FindCut, class Read>
-std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing, const FindCut& find,
+// `read(k, in, stop, wanted)` reads values of piece k until `in` is at `stop` or beyond, at the end of the list, or no
+// longer wanted, and returns them, or nothing after any failure. It is called from several threads.
+template <class Part, class Read>
+std::vector<Adopted<Part>> read_pieces(json::Reader& in, const std::vector<const char*>& cuts, int threads,
                                        const Read& read) {
   struct Piece {
     const char* start;
@@ -125,7 +145,6 @@ std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing,
     std::int64_t last;  // index of its last value, counted from 0 in the first piece and from 1 in others
     std::optional<Part> part;
   };
-  const std::vector<const char*> cuts = places_to_cut(in, sharing, find);
   std::vector<Adopted<Part>> adopted;
   if (cuts.empty()) return adopted;
   std::vector<Piece> pieces;
@@ -134,14 +153,14 @@ std::vector<Adopted<Part>> read_pieces(json::Reader& in, const Sharing& sharing,
     pieces.push_back({cuts[k], k + 1 < cuts.size() ? cuts[k + 1] : in.end(), nullptr, -1, {}});
   }
   std::atomic<std::size_t> broken{pieces.size()};  // the first failed piece; later pieces are not needed
-  for_each_index(static_cast<std::ptrdiff_t>(pieces.size()), sharing.threads, [&](int, std::ptrdiff_t index) {
+  for_each_index(static_cast<std::ptrdiff_t>(pieces.size()), threads, [&](int, std::ptrdiff_t index) {
     const auto k = static_cast<std::size_t>(index);
     const auto wanted = [&] { return broken.load(std::memory_order_relaxed) >= k; };
     if (!wanted()) return;
     Piece& piece = pieces[k];
     json::Reader own = in;
     if (k > 0) own.move_to(piece.start, 0);
-    piece.part = read(own, piece.stop, wanted);
+    piece.part = read(k, own, piece.stop, wanted);
     piece.end = own.at();
     piece.last = own.index();
     if (piece.part && (piece.end == piece.stop || k + 1 == pieces.size())) return;

@@ -90,9 +90,9 @@ class DetectionsReader {
 
   void read_images() {
     in_.enter_array();
-    pieces_ = read_pieces<Detections>(in_, sharing_, BetweenLists{}, [this](auto& in, auto stop, auto& wanted) {
-      return read_piece(in, stop, wanted);
-    });
+    pieces_ = read_pieces<Detections>(
+        in_, places_to_cut(in_, sharing_, BetweenLists{}), sharing_.threads,
+        [this](std::size_t, auto& in, auto stop, auto& wanted) { return read_piece(in, stop, wanted); });
     for (const Adopted<Detections>& piece : pieces_) found_.images += piece.part.images;
     while (in_.next_item()) read_image();
   }

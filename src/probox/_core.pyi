@@ -421,6 +421,7 @@ class _Rvc1Labels(TypedDict):
     boxes: _Float64
     has_mask: _UInt8
 
+def read_file(descriptor: int, size: int, threads: int) -> bytes | None: ...
 def read_coco_truth(
     data: bytes,
     *,

@@ -9,11 +9,12 @@ import zlib
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probox import InputError
+from probox import InputError, _core
 from probox.files import reading
 from probox.files.reading import Source
 
@@ -127,6 +128,19 @@ def test_a_pipe_is_looked_at_and_read(tmp_path: Path) -> None:
     assert (source.head, source.first_character) == (b" [1, 2]", "[")
     assert source.content() == source.content() == b" [1, 2]"
     writer.join()
+
+
+def test_several_threads_read_a_large_file(tmp_path: Path) -> None:
+    content = np.random.default_rng(1).bytes(reading._LARGE + 12_345)
+    (tmp_path / "file").write_bytes(content)
+    assert reading.read_regular(tmp_path / "file") == content
+    with open(tmp_path / "file", "rb") as file:
+        file.read(5)
+        for threads in (1, 3):
+            assert _core.read_file(file.fileno(), len(content), threads) == content
+        assert _core.read_file(file.fileno(), len(content) + 1, 3) is None  # it was longer a moment ago
+        assert _core.read_file(file.fileno(), 0, 3) == b""
+    assert _core.read_file(-1, 5, 1) is None
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])

@@ -189,6 +189,7 @@ def _call_directly() -> None:
         _core.best_labels(table)
         _core.label_values(table, np.arange(9), labels.astype(np.int64))
         _core.expand_labels(table)
+    _core.read_file(0, 3, 2)
     _core.bivariate_cdf(0.5, -1.5, 0.95)
     _core.normal_cdf_table(0.25)
     _core.use_instruction_set(_core.instruction_sets()[0])

@@ -19,8 +19,10 @@ from importlib import import_module
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from probox import _core
 from probox.errors import InputError
 from probox.support.optional import pip_command, require
+from probox.support.parallel import thread_count
 
 if TYPE_CHECKING:
     from probox.files.output import Content
@@ -34,6 +36,9 @@ _ALWAYS_FINE = 1 << 26
 """Content up to this size in bytes is read at any ratio."""
 _HEAD = 1 << 16
 """Bytes that are enough for format detection."""
+
+_LARGE = 1 << 22
+"""Size in bytes from which several threads read a file."""
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """First bytes of a Git LFS pointer, which `git lfs pull` replaces by the file itself."""
@@ -114,12 +119,18 @@ def read_regular(
     name = str(path)
     with open_regular(path, pipe=pipe, remedy=remedy, follow=follow) as file:
         try:
-            data = file.read(-1 if most is None else most + 1)
+            data = (_read_large(file) if most is None else None) or file.read(-1 if most is None else most + 1)
         except OSError as error:
             raise _unreadable(error, name) from None
     if most is not None and len(data) > most:
         raise InputError(f"expected at most {most:,} bytes, but this file is larger", file=name, remedy=remedy)
     return data
+
+
+def _read_large(file: BinaryIO) -> bytes | None:
+    """Return the content of a large file, read by several threads into huge pages; None for other files."""
+    size = os.fstat(file.fileno()).st_size
+    return _core.read_file(file.fileno(), size, thread_count(None)) if size >= _LARGE else None
 
 
 def _unreadable(error: OSError | ValueError, name: str) -> InputError:
