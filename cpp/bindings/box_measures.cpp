@@ -93,17 +93,17 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
     return probox::boxes::match_boxes(found, truth, rules, threads, stop);
   }();
 
-  const size_t rows = matches.image.size(), columns = static_cast<size_t>(ranges);
+  const size_t rows = matches.rows, columns = static_cast<size_t>(ranges);
   nb::dict out;
-  out["image_rows"] = to_numpy(std::move(matches.image), {rows});
-  out["labels"] = to_numpy(std::move(matches.label), {rows});
-  out["ranks"] = to_numpy(std::move(matches.rank), {rows});
-  out["numbers"] = to_numpy(std::move(matches.number), {rows});
-  out["matched_objects"] = to_numpy(std::move(matches.object), {rows});
-  out["scores"] = to_numpy(std::move(matches.score), {rows});
-  out["ious"] = to_numpy(std::move(matches.iou), {rows, columns});
-  out["matched"] = to_numpy(std::move(matches.matched), {rows, columns});
-  out["ignored"] = to_numpy(std::move(matches.ignored), {rows, columns});
+  out["image_rows"] = to_numpy(matches.image, {rows});
+  out["labels"] = to_numpy(matches.label, {rows});
+  out["ranks"] = to_numpy(matches.rank, {rows});
+  out["numbers"] = to_numpy(matches.number, {rows});
+  out["matched_objects"] = to_numpy(matches.object, {rows});
+  out["scores"] = to_numpy(matches.score, {rows});
+  out["ious"] = to_numpy(matches.iou, {rows, columns});
+  out["matched"] = to_numpy(matches.matched, {rows, columns});
+  out["ignored"] = to_numpy(matches.ignored, {rows, columns});
   return out;
 }
 

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "parallel.hpp"
+#include "shared_block.hpp"
 
 namespace probox::boxes {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMaxThresholds = 16;  // one bit each in a uint16
 
 // Boxes as in the COCO API: top-left corner (the first two of four columns), width and height.
@@ -75,15 +77,17 @@ struct Rules {
   int64_t max_detections;  // per image and class
 };
 
-// One row per participating detection, by image, class, descending score.
+// One row per participating detection, by image, class, descending score. Rows are written by the threads.
 struct Matches {
-  std::vector<int32_t> image, label, rank, number, object;
-  std::vector<double> score, iou;          // iou: rows x ranges, at the first threshold
-  std::vector<uint16_t> matched, ignored;  // rows x ranges, one bit per threshold
+  size_t rows;
+  BlockArray<int32_t> image, label, rank, number, object;
+  BlockArray<double> score, iou;          // iou: rows x ranges, at the first threshold
+  BlockArray<uint16_t> matched, ignored;  // rows x ranges, one bit per threshold
 
-  Matches(int64_t rows, int ranges)
-      : image(rows), label(rows), rank(rows), number(rows), object(rows, -1), score(rows), iou(rows * ranges, kNaN),
-        matched(rows * ranges, 0), ignored(rows * ranges, 0) {}
+  Matches(size_t count, size_t ranges) : rows(count) {
+    allocate_together(rows, width(image), width(label), width(rank), width(number), width(object), width(score),
+                      width(iou, ranges), width(matched, ranges), width(ignored, ranges));
+  }
 };
 
 // The detections of each image in matching order: by class, then descending score, ties in the order
@@ -93,6 +97,26 @@ struct MatchingOrder {
   std::vector<int64_t> row, begin, kept_begin;
   std::vector<int32_t> number;  // of each row of the table within its image
 };
+
+// Sorts ascending rows of one image by class, then descending score, ties in their order. Rows are mostly listed by
+// score already; sorting whole numbers by class is then faster than comparing all values.
+inline void sort_image(const Found& found, int64_t* first, int64_t* last) {
+  const auto before = [&](int64_t a, int64_t b) {
+    return found.score[a] != found.score[b] ? found.score[a] > found.score[b] : a < b;
+  };
+  if (!std::is_sorted(first, last, before)) std::sort(first, last, before);
+  struct Key {
+    uint32_t label;  // unknown classes (-1) become the largest number: they come last and are skipped
+    uint32_t place;
+    uint64_t both() const { return uint64_t{label} << 32 | place; }
+  };
+  std::vector<Key> keys(last - first);
+  for (size_t k = 0; k < keys.size(); ++k)
+    keys[k] = {static_cast<uint32_t>(found.label[first[k]]), static_cast<uint32_t>(k)};
+  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) { return a.both() < b.both(); });
+  const std::vector<int64_t> by_score(first, last);
+  for (const Key& key : keys) *first++ = by_score[key.place];
+}
 
 inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t max_detections, int threads,
                                     Stop& stop) {
@@ -114,13 +138,7 @@ inline MatchingOrder matching_order(const Found& found, int64_t images, int64_t 
   for_each_index(images, threads, stop, [&](int, int64_t image) {
     int64_t* first = order.row.data() + order.begin[image];
     int64_t* last = order.row.data() + order.begin[image + 1];
-    std::sort(first, last, [&](int64_t a, int64_t b) {
-      // Unknown classes (-1) become the largest number: they come last and are skipped.
-      const uint32_t class_a = static_cast<uint32_t>(found.label[a]), class_b = static_cast<uint32_t>(found.label[b]);
-      if (class_a != class_b) return class_a < class_b;
-      if (found.score[a] != found.score[b]) return found.score[a] > found.score[b];
-      return a < b;
-    });
+    sort_image(found, first, last);
     int64_t kept = 0;
     for (int64_t* group = first; group < last && found.label[*group] >= 0;) {
       int64_t* end = group;
@@ -143,7 +161,9 @@ class GroupMatcher {
 
   void match(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects, int64_t first_object,
              Matches& out, int64_t at) {
+    for (int64_t i = 0; i < count; ++i) start_row(rows[i], out, at + i);
     list_candidates(rows, count, objects);
+    if (candidates_.empty()) return;
     for (int range = 0; range < rules_.ranges; ++range) {
       const double low = rules_.range[2 * range], high = rules_.range[2 * range + 1];
       ignored_.assign(objects.size(), 0);
@@ -151,17 +171,17 @@ class GroupMatcher {
         ignored_[g] = truth_.crowd[objects[g]] || truth_.area[objects[g]] < low || truth_.area[objects[g]] > high;
       taken_.assign(objects.size(), 0);
       for (int64_t i = 0; i < count; ++i) {
-        check_interrupt_();
+        if (begin_[i] == begin_[i + 1]) continue;
+        check_interrupt();
         const int64_t cell = (at + i) * rules_.ranges + range;
-        if (begin_[i] < begin_[i + 1]) {
-          const Candidate* first = match_one(i, objects, out.matched[cell], out.ignored[cell]);
-          if (first) {
-            out.iou[cell] = first->iou;
-            if (range == 0) out.object[at + i] = static_cast<int32_t>(objects[first->object] - first_object);
-          }
+        uint16_t matched = 0, ignored = 0;
+        const Candidate* first = match_one(i, objects, matched, ignored);
+        out.matched[cell] = matched;
+        out.ignored[cell] = ignored | (out.ignored[cell] & ~matched);
+        if (first) {
+          out.iou[cell] = first->iou;
+          if (range == 0) out.object[at + i] = static_cast<int32_t>(objects[first->object] - first_object);
         }
-        const double area = found_.area(rows[i]);
-        if (area < low || area > high || found_.lenient[rows[i]]) out.ignored[cell] |= all_thresholds() & ~out.matched[cell];
       }
     }
   }
@@ -175,18 +195,36 @@ class GroupMatcher {
   uint16_t all_thresholds() const { return static_cast<uint16_t>((1u << rules_.thresholds) - 1); }
   double least(int t) const { return std::min(rules_.iou[t], 1 - 1e-10); }
 
+  // Writes a row without a match: ignored if it is lenient, and in the area ranges that it is not in.
+  void start_row(int64_t detection, Matches& out, int64_t row) const {
+    const double area = found_.area(detection);
+    out.object[row] = -1;
+    for (int range = 0; range < rules_.ranges; ++range) {
+      const bool outside = area < rules_.range[2 * range] || area > rules_.range[2 * range + 1];
+      const bool ignored = outside || found_.lenient[detection];
+      const int64_t cell = row * rules_.ranges + range;
+      out.iou[cell] = kNaN;
+      out.matched[cell] = 0;
+      out.ignored[cell] = ignored ? all_thresholds() : 0;
+    }
+  }
+
   // Few pairs overlap enough for any threshold; the following steps use these only.
   void list_candidates(const int64_t* rows, int64_t count, const std::vector<int64_t>& objects) {
     candidates_.clear();
+    if (objects.empty()) return;
     begin_.assign(1, 0);
+    highest_.clear();
     for (int64_t i = 0; i < count; ++i) {
-      check_interrupt_();
+      highest_.push_back(0.0);
       if (found_.overlaps) {
         list_given(rows[i], objects);
       } else {
         for (size_t g = 0; g < objects.size(); ++g)
           list(g, overlap(found_.boxes, rows[i], truth_.boxes, objects[g], truth_.crowd[objects[g]]));
       }
+      steps_ += objects.size();
+      check_interrupt();
       begin_.push_back(candidates_.size());
     }
   }
@@ -200,14 +238,23 @@ class GroupMatcher {
   }
 
   void list(int64_t object, double iou) {
-    if (!(iou < least(0))) candidates_.push_back({static_cast<int32_t>(object), iou});
+    if (iou < least(0)) return;
+    candidates_.push_back({static_cast<int32_t>(object), iou});
+    highest_.back() = iou <= 1 ? std::max(highest_.back(), iou) : kInfinity;  // NaN matches at all thresholds, as in COCO
+  }
+
+  // Checks after many steps only: each takes a few nanoseconds, and reading the clock takes longer.
+  void check_interrupt() {
+    if (++steps_ < 1024) return;
+    steps_ = 0;
+    check_interrupt_();
   }
 
   // Sets the bits of one detection; returns its match at the first threshold, if any. The best free
   // object that counts wins, ties go to the later one; ignored objects are used only without one.
   const Candidate* match_one(int64_t i, const std::vector<int64_t>& objects, uint16_t& matched, uint16_t& ignored) {
     const Candidate* at_first_threshold = nullptr;
-    for (int t = 0; t < rules_.thresholds; ++t) {
+    for (int t = 0; t < rules_.thresholds && least(t) <= highest_[i]; ++t) {
       const uint16_t bit = static_cast<uint16_t>(1u << t);
       const Candidate* best = nullptr;
       for (const char want_ignored : {0, 1}) {
@@ -235,8 +282,10 @@ class GroupMatcher {
   const Truth& truth_;
   const Rules& rules_;
   CheckInterrupt check_interrupt_;
+  size_t steps_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<size_t> begin_;
+  std::vector<double> highest_;  // IoU of the candidates of each detection
   std::vector<char> ignored_;
   std::vector<uint16_t> taken_;
 };

@@ -65,7 +65,7 @@ inline void precision_at_recall(const Outcomes& in, const Points& points, int th
     const int64_t c = task / in.ranges, a = task % in.ranges;
     const int64_t begin = in.offsets[c], end = in.offsets[c + 1];
     const double objects = static_cast<double>(in.objects[task]);
-    uint32_t wrong[kMaxThresholds] = {};
+    uint32_t wrong_at_all = 0, wrong[kMaxThresholds] = {};  // most are wrong at all thresholds or at none
     std::vector<double> right_precision[kMaxThresholds], right_score[kMaxThresholds];
     std::vector<int64_t> right_within(in.thresholds * points.limits, 0);
     if (in.objects[task] > 0) {
@@ -73,12 +73,16 @@ inline void precision_at_recall(const Outcomes& in, const Points& points, int th
         const int64_t row = in.order[i], cell = row * in.ranges + a;
         const uint16_t right = in.matched[cell] & ~in.ignored[cell];
         const uint16_t miss = all & ~(in.matched[cell] | in.ignored[cell]);
-        for (int t = 0; t < kMaxThresholds; ++t) wrong[t] += (miss >> t) & 1u;
+        if (miss == all) {
+          ++wrong_at_all;
+          continue;
+        }
+        for (int t = 0; miss != 0 && t < kMaxThresholds; ++t) wrong[t] += (miss >> t) & 1u;
         if (!right) continue;
         for (int t = 0; t < in.thresholds; ++t) {
           if (!((right >> t) & 1u)) continue;
           // The epsilon is COCO's, against 0 / 0; it makes the first precision 1 - 2^-52.
-          const double tp = static_cast<double>(right_precision[t].size() + 1), fp = wrong[t];
+          const double tp = static_cast<double>(right_precision[t].size() + 1), fp = wrong_at_all + wrong[t];
           right_precision[t].push_back(tp / (fp + tp + std::numeric_limits<double>::epsilon()));
           right_score[t].push_back(in.score[row]);
           for (int m = 0; m < points.limits; ++m) right_within[t * points.limits + m] += in.rank[row] < points.limit[m];

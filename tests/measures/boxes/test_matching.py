@@ -44,6 +44,32 @@ def test_the_higher_score_takes_the_object_and_the_overlap_is_kept():
     assert np.isnan(matches.ious[1, 0])
 
 
+def test_an_undefined_overlap_matches_at_every_threshold_as_in_coco(coco_evaluate):
+    """The areas of two tiny boxes underflow to 0, so that their IoU is 0 / 0."""
+    tiny = np.array([[1e-200, 1e-200]])
+    truth = dataclasses.replace(truth_of([[0, 0, 0, 0]], images=[1]), extents=tiny, areas=[5.0])
+    found = dataclasses.replace(found_of([[0, 0, 0, 0]], images=[1]), extents=tiny)
+    matches = match_boxes(truth, found)
+    assert matches.matched[0, 0] == (1 << 10) - 1
+    expected = coco_evaluate(truth, found)
+    assert expected.stats[0] == pytest.approx(average_precision(truth, found).map, abs=1e-15)
+    assert expected.stats[0] > 0.99
+
+
+def test_the_order_of_the_table_is_that_of_ties_only():
+    rng = np.random.default_rng(2)
+    low = rng.integers(0, 400, (40, 2))
+    boxes, classes = np.concatenate([low, low + 60], axis=1), rng.integers(0, 3, 40)
+    truth = truth_of(boxes, classes.tolist(), [1] * 20 + [2] * 20)
+    rows = rng.integers(0, 40, 300)
+    moved, images = boxes[rows] + rng.normal(0, 5, (300, 1)), rng.integers(1, 3, 300)
+    found = found_of(moved, np.round(rng.random(300), 2), classes[rows].tolist(), images.tolist())
+    order = np.argsort(-found.scores, kind="stable")
+    one, other = match_boxes(truth, found), match_boxes(truth, found[order])
+    for name in ("image_rows", "labels", "scores", "ranks", "matched", "ignored", "ious", "matched_objects"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
 def test_a_crowd_takes_any_number_and_only_when_nothing_else_is_left():
     truth = truth_of([[0, 0, 300, 300], [10, 10, 60, 60]], crowd=[True, False])
     found = found_of([[10, 10, 60, 60], [100, 100, 150, 150], [200, 200, 250, 250]], scores=[0.9, 0.8, 0.7])
