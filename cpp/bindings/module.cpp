@@ -4,6 +4,7 @@
 namespace nb = nanobind;
 
 void bind_assignment(nb::module_& m);
+void bind_box_checks(nb::module_& m);
 void bind_box_measures(nb::module_& m);
 void bind_box_resampling(nb::module_& m);
 void bind_clustering(nb::module_& m);
@@ -28,6 +29,7 @@ NB_MODULE(_core, m) {
   bind_pairs(m);
   bind_assignment(m);
   bind_verdicts(m);
+  bind_box_checks(m);
   bind_box_measures(m);
   bind_optimal_lrp(m);
   bind_box_resampling(m);

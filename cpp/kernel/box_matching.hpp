@@ -240,7 +240,7 @@ class GroupMatcher {
   void list(int64_t object, double iou) {
     if (iou < least(0)) return;
     candidates_.push_back({static_cast<int32_t>(object), iou});
-    highest_.back() = iou <= 1 ? std::max(highest_.back(), iou) : kInfinity;  // NaN matches at all thresholds, as in COCO
+    highest_.back() = iou <= 1 ? std::max(highest_.back(), iou) : kInfinity;  // NaN always matches, as in COCO
   }
 
   // Checks after many steps only: each takes a few nanoseconds, and reading the clock takes longer.

@@ -15,6 +15,36 @@ struct ImageGroups {
   bool in_order = true;  // `order` contains every row in its original position
 };
 
+// Finds the index of ids among ascending known ids; equal ids are mostly contiguous.
+class FindRow {
+ public:
+  FindRow(const std::int64_t* known, std::size_t count) : known_(known), end_(known + count) {}
+
+  // -1 for an unknown id.
+  std::int64_t operator()(std::int64_t id) {
+    if (found_ == nullptr || id != id_) {
+      found_ = std::lower_bound(known_, end_, id);
+      id_ = id;
+    }
+    return found_ != end_ && *found_ == id ? found_ - known_ : -1;
+  }
+
+ private:
+  const std::int64_t* known_;
+  const std::int64_t* end_;
+  const std::int64_t* found_ = nullptr;
+  std::int64_t id_ = 0;
+};
+
+// The index of each id among ascending known ids, -1 for an unknown one.
+inline std::vector<std::int64_t> rows_of_ids(const std::int64_t* ids, std::size_t n, const std::int64_t* known,
+                                             std::size_t images) {
+  std::vector<std::int64_t> rows(n);
+  FindRow find(known, images);
+  for (std::size_t k = 0; k < n; ++k) rows[k] = find(ids[k]);
+  return rows;
+}
+
 // `known` is ascending.
 inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const std::int64_t* known,
                                   std::size_t images) {
@@ -23,12 +53,10 @@ inline ImageGroups group_by_image(const std::int64_t* ids, std::size_t n, const 
   groups.numbers.resize(n);
   groups.order.resize(n);
   std::vector<std::int64_t> counts(images, 0);
-  std::int64_t row = -1, before = -1;
+  std::int64_t before = -1;
+  FindRow find(known, images);
   for (std::size_t k = 0; k < n; ++k) {
-    if (k == 0 || ids[k] != ids[k - 1]) {  // rows of an image are mostly contiguous
-      const std::int64_t* place = std::lower_bound(known, known + images, ids[k]);
-      row = place != known + images && *place == ids[k] ? place - known : -1;
-    }
+    const std::int64_t row = find(ids[k]);
     groups.in_order = groups.in_order && row >= 0 && row >= before;
     before = row;
     groups.image_rows[k] = row;

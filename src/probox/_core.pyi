@@ -123,6 +123,12 @@ def judge_matches(
 def instruction_sets() -> list[str]: ...
 def use_instruction_set(name: str) -> str: ...
 
+# ---- Checks of box columns: cpp/bindings/box_checks.cpp
+
+def boxes_are_valid(
+    boxes: _Float64, extents: _Float64, *, farthest: float, rounding: float, relative_rounding: float
+) -> bool: ...
+
 # ---- Box measures: cpp/bindings/box_measures.cpp, mask_overlaps.cpp, optimal_lrp.cpp
 
 class _Matches(TypedDict):
@@ -277,6 +283,7 @@ def members_of_survivors(
 
 def group_by_image(image_ids: _Int64, known: _Int64) -> tuple[_Int64, _Int64, _Int64, bool]: ...
 def image_offsets(image_rows: _Int64, images: int) -> _Int64: ...
+def rows_of_ids(image_ids: _Int64, known: _Int64) -> _Int64: ...
 
 # ---- Label probabilities: cpp/bindings/labels.cpp
 

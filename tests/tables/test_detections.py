@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from probox import Detections, InputError, Masks
 from probox.tables.geometry import SYMMETRY
 from probox.tables.heatmaps import crop_heatmap, to_bytes
 from probox.tables.label_probs import LabelProbs
-from probox.tables.row_problems import FARTHEST, ROUNDING, find_problems
+from probox.tables.row_problems import (
+    FARTHEST,
+    ROUNDING,
+    SIZE_ROUNDING,
+    boxes_are_valid,
+    extent_problems,
+    find_problems,
+)
 
 USUAL: dict[str, Any] = {"boxes": [[10, 20, 50, 60]], "label_probs": [[0.2, 0.8]]}
 
@@ -101,6 +110,25 @@ def test_within_tolerance_is_accepted_as_it_is(columns):
 def test_beyond_tolerance_is_refused_in_words(columns, words):
     with pytest.raises(InputError, match=words):
         table(**columns)
+
+
+EDGES = st.sampled_from([-FARTHEST, -BEYOND, 0.0, 10.0, np.nextafter(10, 0), 50.0, FARTHEST, BEYOND, np.nan, np.inf])
+TOO_WIDE = float(np.nextafter(2 * FARTHEST, np.inf))
+SIZES = st.sampled_from([0.0, -1e-300, 40.0, 40 + SIZE_ROUNDING, 41.500001, 2 * FARTHEST, TOO_WIDE, np.nan])
+
+
+@given(st.lists(st.tuples(st.tuples(EDGES, EDGES, EDGES, EDGES), st.tuples(SIZES, SIZES)), max_size=3))
+@example([((10.0, 10.0, 50.0, 50.0), (40.0, 40 + SIZE_ROUNDING))])
+@example([((10.0, 10.0, 50.0, 50.0), (40.0, 40 + SIZE_ROUNDING + 1e-6))])
+@example([((-FARTHEST, 0.0, FARTHEST, 0.0), (2 * FARTHEST + 2.4, 0.0))])
+@example([((-FARTHEST, 0.0, FARTHEST, 0.0), (2 * FARTHEST, 2.6))])
+def test_the_fast_check_of_boxes_finds_what_the_plain_one_does(rows: list[tuple[Any, Any]]) -> None:
+    boxes = np.array([box for box, _ in rows]).reshape(-1, 4)
+    extents = np.array([extent for _, extent in rows]).reshape(-1, 2)
+    finite = (np.abs(boxes) <= FARTHEST).all(axis=1)
+    ordered = (boxes[:, :2] <= boxes[:, 2:]).all(axis=1)
+    wrong = [problem for problem in extent_problems(boxes, extents, finite & ordered) if len(problem.rows)]
+    assert boxes_are_valid(boxes, extents) == ((finite & ordered).all() and not wrong)
 
 
 def test_columns_that_are_not_given_are_not_looked_at():

@@ -13,6 +13,7 @@ from probox.errors import InputError
 from probox.formats.problems import Problems
 from probox.tables.dataset import MAX_SIDE
 from probox.tables.masks import Masks
+from probox.tables.table import rows_where_all
 
 _MAX_MASK_NUMBERS = 1 << 23
 """Limit on the coordinates and run lengths of one mask. All masks of a file may have as many more as it has bytes:
@@ -49,7 +50,7 @@ def fitting_run_lengths(
 ) -> Flags:
     """Return which segmentations are not run lengths of another size than their image, height and width."""
     sizes = given["rle_sizes"]
-    wrong: Flags = usable & (given["kinds"] == _core.RUN_LENGTHS) & (sizes != shapes).any(axis=1)
+    wrong: Flags = usable & (given["kinds"] == _core.RUN_LENGTHS) & ~rows_where_all(sizes == shapes)
     problems.add("mask size", np.flatnonzero(wrong).tolist(), lambda at: InputError(
         f"expected run lengths of size {shapes[at].tolist()}, the image's height and width, "
         f"but got {sizes[at].tolist()}",

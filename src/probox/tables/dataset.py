@@ -235,7 +235,7 @@ class Dataset(Table):
         >>> Dataset.from_sizes(["cup"], {9: (32, 24), 7: (64, 48)}).rows_of([9, 8]).tolist()
         [1, -1]
         """
-        return _rows_of(np.asarray(image_ids, dtype=np.int64), self.image_ids)
+        return _core.rows_of_ids(np.asarray(image_ids, dtype=np.int64), self.image_ids)
 
     def chosen_rows(self, image_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the rows of the given images, distinct and ascending; raise for unknown ids.
@@ -315,7 +315,7 @@ class Dataset(Table):
         """
         known = np.unique(known_rows * len(self.classes) + known_labels)
         valid = (image_rows >= 0) & (labels >= 0) & (labels < len(self.classes))
-        return valid & (_rows_of(image_rows * len(self.classes) + labels, known) >= 0)
+        return valid & (_core.rows_of_ids(image_rows * len(self.classes) + labels, known) >= 0)
 
     def offsets(self, image_rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the start of each image's rows in a column of ascending image rows.
@@ -338,20 +338,12 @@ class Dataset(Table):
         return _core.image_offsets(image_rows, len(self))
 
 
-def _rows_of(ids: npt.NDArray[np.int64], known: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the position of each id among the ascending known ids, -1 for unknown ids."""
-    if len(known) == 0:
-        return np.full(len(ids), -1, np.int64)
-    row = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[row] == ids, row, -1).astype(np.int64)
-
-
 def chosen_ids(
     wanted: npt.ArrayLike, known: npt.NDArray[np.int64], *, file: str | None = None
 ) -> npt.NDArray[np.int64]:
     """Return the given image ids, distinct and ascending; raise if one is not among the ascending known ids."""
     ids = np.unique(frozen(wanted, np.int64, (-1,), "image ids"))
-    unknown = ids[_rows_of(ids, known) < 0]
+    unknown = ids[_core.rows_of_ids(ids, known) < 0]
     if len(unknown):
         more = f" (and {len(unknown) - 1:,} more)" if len(unknown) > 1 else ""
         raise InputError(

@@ -16,7 +16,7 @@ from probox.tables.dataset import Dataset
 from probox.tables.flat import box_columns, class_columns, image_columns
 from probox.tables.geometry import extents_of, pixels_of_boxes
 from probox.tables.masks import Masks
-from probox.tables.row_problems import FARTHEST, RowProblems, extent_problems
+from probox.tables.row_problems import FARTHEST, RowProblems, boxes_are_valid, extent_problems
 from probox.tables.table import ColumnSpec, Table, column, expect, frozen, rows_where_all, to_numpy
 
 
@@ -145,8 +145,6 @@ class GroundTruth(Table):
 
     def _check_objects(self) -> None:
         """Raise for the first invalid object."""
-        finite = rows_where_all(np.abs(self.boxes) <= FARTHEST)  # False for NaN
-        ordered = rows_where_all(self.boxes[:, 2:] >= self.boxes[:, :2])
         strange = (self.labels < 0) | (self.labels >= len(self.classes))
         problems = [
             RowProblems(
@@ -155,21 +153,7 @@ class GroundTruth(Table):
                 lambda row: f"expected a class below {len(self.classes)}, but got {self.labels[row]}",
                 "count in classes from 0",
             ),
-            RowProblems(
-                "non-finite box",
-                np.flatnonzero(~finite),
-                lambda row: (
-                    f"expected box corners to be finite, up to {FARTHEST:g}, but got {self.boxes[row].tolist()}"
-                ),
-                "leave the object out, or correct its box",
-            ),
-            RowProblems(
-                "inverted box",
-                np.flatnonzero(finite & ~ordered),
-                lambda row: f"expected x1 <= x2 and y1 <= y2, but got {self.boxes[row].tolist()}",
-                "write corners as [x1, y1, x2, y2]",
-            ),
-            *extent_problems(self.boxes, self.extents, finite & ordered),
+            *([] if boxes_are_valid(self.boxes, self.extents) else self._box_problems()),
             RowProblems(
                 "unusable area",
                 np.flatnonzero(~((self.areas >= 0) & (self.areas <= FARTHEST**2))),
@@ -186,6 +170,27 @@ class GroundTruth(Table):
                     entry=f"object {self.ids[row]}",
                     remedy=problem.remedy,
                 )
+
+    def _box_problems(self) -> list[RowProblems]:
+        finite = rows_where_all(np.abs(self.boxes) <= FARTHEST)  # False for NaN
+        ordered = rows_where_all(self.boxes[:, 2:] >= self.boxes[:, :2])
+        return [
+            RowProblems(
+                "non-finite box",
+                np.flatnonzero(~finite),
+                lambda row: (
+                    f"expected box corners to be finite, up to {FARTHEST:g}, but got {self.boxes[row].tolist()}"
+                ),
+                "leave the object out, or correct its box",
+            ),
+            RowProblems(
+                "inverted box",
+                np.flatnonzero(finite & ~ordered),
+                lambda row: f"expected x1 <= x2 and y1 <= y2, but got {self.boxes[row].tolist()}",
+                "write corners as [x1, y1, x2, y2]",
+            ),
+            *extent_problems(self.boxes, self.extents, finite & ordered),
+        ]
 
     def __repr__(self) -> str:
         counts = {"image": len(self.dataset), "object": int(self.countable.sum()), "class": len(self.classes)}

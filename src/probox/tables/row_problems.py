@@ -20,8 +20,9 @@ ROUNDING = 1e-3
 FARTHEST = 1e9
 """Limit on corners in pixels, and its square on covariances: larger values come from diverged models."""
 
-SIZE_ROUNDING = 1.5
-"""Tolerance in pixels of a stated width against x2 - x1: all three may be rounded to whole pixels."""
+SIZE_ROUNDING, RELATIVE_ROUNDING = 1.5, 1e-9
+"""Tolerance of a stated width against x2 - x1: in pixels, as all three may be rounded to whole pixels, and relative to
+the largest coordinate."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,6 +33,16 @@ class RowProblems:
     rows: npt.NDArray[np.int64]
     text: Callable[[int], str]
     remedy: str
+
+
+def boxes_are_valid(boxes: npt.NDArray[np.float64], extents: npt.NDArray[np.float64]) -> bool:
+    """Return whether no box has a problem: a fast check of the usual case.
+
+    >>> boxes_are_valid(np.array([[1.0, 2.0, 4.0, 6.0]]), np.array([[3.0, 4.0]]))
+    True
+    """
+    limits = {"farthest": FARTHEST, "rounding": SIZE_ROUNDING, "relative_rounding": RELATIVE_ROUNDING}
+    return _core.boxes_are_valid(boxes, extents, **limits)
 
 
 def find_problems(
@@ -46,8 +57,9 @@ def find_problems(
 ) -> list[RowProblems]:
     """Return the problems of rows by kind; empty if all rows are valid."""
     diverged = "leave out detections that diverged"
-    finite = rows_where_all(np.abs(boxes) <= FARTHEST)  # False for NaN
-    inverted = finite & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
+    boxes_valid = extents is not None and boxes_are_valid(boxes, extents)
+    finite = np.ones(len(boxes), bool) if boxes_valid else rows_where_all(np.abs(boxes) <= FARTHEST)  # False for NaN
+    inverted = ~finite if boxes_valid else finite & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
     low, high, total = _core.row_ranges(label_probs.table)
     usable = np.isfinite(total)
     outside = usable & ((low < -ROUNDING) | (high > 1.0 + ROUNDING))
@@ -87,7 +99,7 @@ def find_problems(
             'or Detections.from_scores(..., above_one="limit")',
         ),
     ]
-    if extents is not None:
+    if extents is not None and not boxes_valid:
         found += extent_problems(boxes, extents, finite & ~inverted)
     if scores is not None:
         sound = (scores >= -ROUNDING) & (scores <= 1.0 + ROUNDING)  # False for NaN
@@ -134,7 +146,7 @@ def extent_problems(
     sound = rows_where_all((extents >= 0) & (extents <= 2 * FARTHEST))  # False for NaN
     with np.errstate(invalid="ignore", over="ignore"):  # such boxes are reported elsewhere
         extent = boxes[:, 2:] - boxes[:, :2]
-        allowed = SIZE_ROUNDING + 1e-9 * np.abs(boxes).max(axis=1, initial=0.0, keepdims=True)
+        allowed = SIZE_ROUNDING + RELATIVE_ROUNDING * np.abs(boxes).max(axis=1, initial=0.0, keepdims=True)
         agree = rows_where_all(np.abs(extents - extent) <= allowed)
     return [
         RowProblems(
