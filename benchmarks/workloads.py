@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -188,3 +190,84 @@ WORKLOADS: dict[str, tuple[str, Callable[[Path], Tables]]] = {
     "F-1/2": ("half of E", _simulated("full", 100, 1 / 2)),
 }
 """Name, description, and function that creates the workload from the data folder."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Regime:
+    """Size of generated COCO files: numbers of images and classes, and of objects and detections per image.
+
+    `sides` are the smallest and largest width and height of objects, as fractions of the image's.
+    """
+
+    images: int
+    classes: int
+    objects: int
+    detections: int
+    size: tuple[int, int] = (640, 480)
+    sides: tuple[float, float] = (0.02, 0.6)
+
+
+REGIMES = {
+    "coco": Regime(images=3_000, classes=80, objects=7, detections=100),
+    "objects365": Regime(images=3_000, classes=365, objects=15, detections=100),
+    "lvis": Regime(images=2_000, classes=1_203, objects=12, detections=150),
+    "openimages": Regime(images=4_000, classes=10_000, objects=8, detections=25),
+    "crowded": Regime(images=600, classes=80, objects=60, detections=500),
+    "8k": Regime(images=300, classes=80, objects=60, detections=300, size=(7680, 4320), sides=(0.004, 0.1)),
+}
+"""Stress regimes by name: many classes, many detections per image, large images."""
+
+
+def write_regime(regime: Regime, truth_file: Path, detections_file: Path, seed: int = 0) -> None:
+    """Write generated ground truth and detections as COCO files.
+
+    Class frequencies have a long tail, and an image has objects of a few classes. Half of the detections are boxes of
+    objects with noise, mostly of their class and with higher scores; the others are random. They are listed by score
+    within an image, as detectors write them.
+    """
+    rng = np.random.default_rng(seed)
+    scale = np.array(regime.size)
+    frequency = 1.0 / (np.arange(regime.classes) + 10.0)
+    pools = rng.choice(regime.classes, (regime.images, 5), p=frequency / frequency.sum())
+
+    def random_boxes(count: int) -> np.ndarray:
+        size = np.exp(rng.uniform(*np.log(regime.sides), (count, 2))) * scale
+        return np.concatenate([rng.random((count, 2)) * (scale - size), size], axis=1)
+
+    image = np.repeat(np.arange(regime.images), rng.negative_binomial(2, 2 / (2 + regime.objects), regime.images))
+    boxes, labels = random_boxes(len(image)), pools[image, rng.integers(0, 5, len(image))]
+    start, count = np.searchsorted(image, np.arange(regime.images)), np.bincount(image, minlength=regime.images)
+
+    found_image = np.repeat(np.arange(regime.images), regime.detections)
+    n = len(found_image)
+    found_boxes, found_labels = random_boxes(n), pools[found_image, rng.integers(0, 5, n)]
+    scores = rng.beta(0.6, 8.0, n)
+    near = np.flatnonzero((rng.random(n) < 0.5) & (count[found_image] > 0))
+    source = start[found_image[near]] + rng.integers(0, count[found_image[near]])
+    noise = rng.exponential(0.08, (len(near), 1))
+    found_boxes[near] = boxes[source] + rng.normal(size=(len(near), 4)) * noise * np.tile(boxes[source, 2:], 2)
+    found_boxes[:, 2:] = np.maximum(found_boxes[:, 2:], 1.0)
+    found_labels[near] = np.where(rng.random(len(near)) < 0.85, labels[source], found_labels[near])
+    scores[near] = rng.beta(2.0, 2.0, len(near)) * np.exp(-4.0 * noise[:, 0])
+    order = np.lexsort([-scores, found_image])
+
+    def rows(image: np.ndarray, labels: np.ndarray, boxes: np.ndarray) -> list[dict[str, Any]]:
+        columns = (image + 1).tolist(), (labels + 1).tolist(), boxes.round(2).tolist()
+        return [{"image_id": i, "category_id": c, "bbox": box} for i, c, box in zip(*columns, strict=True)]
+
+    annotations = rows(image, labels, boxes)
+    crowd = (rng.random(len(annotations)) < 0.01).astype(int).tolist()
+    for number, row in enumerate(annotations):
+        area = round(0.7 * row["bbox"][2] * row["bbox"][3], 2)
+        row |= {"id": number + 1, "area": area, "iscrowd": crowd[number]}
+    names = [{"id": number + 1, "name": f"class {number + 1}"} for number in range(regime.classes)]
+    width, height = regime.size
+    images = [
+        {"id": number + 1, "width": width, "height": height, "file_name": f"{number + 1:012}.jpg"}
+        for number in range(regime.images)
+    ]
+    truth_file.write_text(json.dumps({"images": images, "annotations": annotations, "categories": names}))
+    results = rows(found_image[order], found_labels[order], found_boxes[order])
+    for row, score in zip(results, scores[order].round(5).tolist(), strict=True):
+        row["score"] = score
+    detections_file.write_text(json.dumps(results))
