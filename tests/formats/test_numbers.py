@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -69,3 +70,26 @@ def test_many_numbers() -> None:
     halves = (2 * rng.integers(2**52, 2**53, 2_000).astype(np.uint64) + np.uint64(1)).astype(object)
     assert_nearest([f"{half * 5**k}e-{k}" for half in halves for k in (0, 1)])
     assert_nearest([f"{half // 2**k * 5**k}e-{k}" for half in halves for k in (1, 2, 3, 4, 5)])
+
+
+STARTS = ["", "-", "+", "00", "0", "01", "12", "1234567", "12345678", "."]
+ENDS = ["", ".", ".5", ".12345", ".123456", ".1234567", ".12345678", ".5.2", "e", "e5", ".e5", ".5e", ".5e3", ".5E-2"]
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("after", ["", " ", "\n" + " " * 12, "x", "e1"])
+def test_short_literals_are_those_of_json(start: str, after: str) -> None:
+    """Also at the end of the file, where eight characters cannot be read at once."""
+    for end in ENDS:
+        text = f'[{{"image_id":7,"category_id":3,"score":0.5,"bbox":[{start}{end}{after},1,1,{start}{end}]}}]'
+        try:
+            expected = [float(value) for value in json.loads(text)[0]["bbox"]]
+        except ValueError:
+            expected = None
+        columns, problems = _core.read_coco_results(
+            text.encode(), image_ids=np.array([7]), category_ids=np.array([3]), lenient=False, max_examples=1,
+            max_side=9, max_mask_numbers=9, max_numbers=9,
+        )  # fmt: skip
+        assert (expected is None) == bool(problems), text
+        if expected is not None:
+            assert [columns["boxes"][0, 0], columns["extents"][0, 1]] == [expected[0], expected[3]]
