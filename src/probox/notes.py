@@ -36,6 +36,7 @@ NOTES = {
     # --- tables and readers ---
     "image-level-labels": "{count:,} of {total:image} {count:has|have} labels in {file}: each is evaluated for these "
     "classes and those of its objects",
+    "class-hierarchy": "{count:object} added for superclasses in {file}",
     "lvis-rules": "{count:image} of LVIS: each is evaluated for the classes of its objects and of neg_category_ids; "
     "unmatched detections of not_exhaustive_category_ids are ignored by mAP and LRP, and false positives in PDQ",
     "pixelless-masks": "{count:mask} without pixels: excluded",

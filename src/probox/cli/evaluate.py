@@ -18,6 +18,7 @@ from probox.cli.console import as_option, note, print_json, print_notes, print_t
 from probox.cli.scoring import (
     Scoring,
     keep_option,
+    map_option,
     measures_option,
     open_measure,
     parse_measures,
@@ -53,6 +54,9 @@ metric_option = option_group("Metrics")
 
 COCO_METRICS: dict[str, Geometry] = {"map": "box", "map-mask": "mask"}
 """Metrics whose COCO numbers --coco prints."""
+
+HIERARCHICAL = ("map", "lrp", "map-mask", "lrp-mask")
+"""Metrics of each class on its own, for which --hierarchy may repeat an object."""
 
 
 class _Command(GroupedCommand):
@@ -100,6 +104,12 @@ def _is_number(text: str) -> bool:
     help="Print a row per file and threshold, for detections with a label probability above T.",
 )
 @scoring_options(auto=True)
+@map_option(
+    "--hierarchy",
+    type=click.Path(),
+    metavar="FILE",
+    help="Count objects and detections for their superclasses, too: the class hierarchy of Open Images.",
+)
 @output_option(
     "--format",
     "style",
@@ -127,6 +137,7 @@ def command(
     out: str | None,
     dask: str | None,
     csv_folder: str | None,
+    hierarchy: str | None,
     as_json: bool,
     **tables: bool,
 ) -> None:
@@ -148,14 +159,18 @@ def command(
       probox evaluate truth.parquet detections.parquet --dask local --keep matches --out results
     """
     import probox.evaluation.evaluate  # noqa: F401  (imported before the clock starts)
+    from probox import formats
     from probox.evaluation.inputs import share_truth
 
     started = time.perf_counter()
     if style is None and (thresholds or click.get_current_context().info_name == "table"):
         style = "text"
+    if hierarchy is not None:
+        scoring = _without_others(scoring, dask)
     _check_usage(scoring, dask, csv_folder, thresholds, style, tables)
     paths, names = [given.path for given in detections], make_titles(detections)
-    there = share_truth(truth, paths)
+    expanded = None if hierarchy is None else formats.expand_classes(formats.read_truth(truth), hierarchy)
+    there = share_truth(truth, paths) if expanded is None else expanded
     if out is not None:
         from probox.cli.merge import keep_results, refuse_other_runs
 
@@ -167,7 +182,12 @@ def command(
     with open_measure(there, truth, scoring, dask, out) as measure:
         for path, name in zip(paths, names, strict=True):
             with progress_bar(name, quiet=as_json) as progress:
-                rows[name] = measure(path, name, progress)
+                if expanded is None or hierarchy is None:
+                    rows[name] = measure(path, name, progress)
+                else:
+                    found = formats.read_detections(path, expanded, repair=scoring.repair)
+                    found = formats.expand_classes(found, hierarchy)
+                    rows[name] = scoring.evaluate(expanded, found, progress)
         if out is not None:
             keep_results(Path(out), rows)
     if csv_folder is not None:
@@ -198,6 +218,21 @@ table_command.help = """Print a table with a row per detection file, as in Table
       probox table truth.json ssd.json yolo.json --thresholds 0.5 0.05 --format latex
       probox table truth.json ssd.json yolo.json --measures pdq,nll --intervals --format markdown
     """
+
+
+def _without_others(scoring: Scoring, dask: str | None) -> Scoring:
+    """Return the options with metrics that allow a class hierarchy."""
+    allowed = [name for name in measure_names() if name in HIERARCHICAL]
+    others = [name for name in scoring.measures or () if name not in allowed]
+    if others:
+        raise click.UsageError(
+            f"--hierarchy counts an object for several classes, not possible in {', '.join(others)}: "
+            f"use --measures with some of {', '.join(allowed)}."
+        )
+    if dask is not None:
+        raise click.UsageError("--hierarchy does not apply to the workers of --dask: leave out one of the two.")
+    standard = tuple(name for name in standard_names() if name in allowed)
+    return dataclasses.replace(scoring, measures=scoring.measures or standard)
 
 
 def _check_usage(

@@ -69,8 +69,8 @@ class Scoring:
             ids = chosen_ids(self.image_ids, ids, file=truth.source)
         return ids if self.part is None else images_of_part(ids, *self.part)
 
-    def evaluate(self, truth: SharedTruth, detections: str, progress: Any) -> Evaluation:
-        """Return the result of one file, or of a part of it."""
+    def evaluate(self, truth: SharedTruth, detections: str | Detections, progress: Any) -> Evaluation:
+        """Return the result of one file or table, or of a part of it."""
         from probox.evaluation.evaluate import evaluate
 
         return evaluate(
