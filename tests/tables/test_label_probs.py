@@ -184,6 +184,15 @@ def test_what_is_no_matrix_is_refused(values: object) -> None:
         LabelProbs(values)  # type: ignore[arg-type]
 
 
+def test_rows_with_a_label_of_probability_0_are_even_in_all_forms() -> None:
+    """The label may be the class that does not share the rest."""
+    matrix = np.array([[0.0, 0.25, 0.25, 0.25], [0.0, 0.25, 0.25, 0.0], [0.0, 0.0, 0.0, 0.0]], np.float32)
+    labels = np.zeros(3, np.int32)
+    sharing = np.array([False, True, True, True])
+    for probs in (LabelProbs.of_matrix(matrix), listed(matrix), listed(matrix, sharing)):
+        assert probs.is_even(labels).tolist() == [True, False, True]
+
+
 @pytest.mark.parametrize("columns", [3, 4, 30])
 def test_which_rows_are_scores_alone_does_not_depend_on_the_form(columns: int) -> None:
     matrix = np.concatenate([some_matrix(kind, 40, columns) for kind in KINDS])
