@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, overload
 
@@ -30,8 +31,9 @@ def read_hierarchy(path: Paths) -> Superclasses:
 
     The root, which stands for any object, is not a class. Parts of objects are not subclasses.
     """
+    data = read_bytes(path)
     try:
-        root = json.loads(read_bytes(path))
+        root = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not JSON ({str(error)[:80]})", file=str(path)) from None
     above: dict[str, dict[str, None]] = {}
@@ -82,6 +84,11 @@ def expand_classes(table: GroundTruth | Detections, hierarchy: Paths) -> GroundT
     >>> from probox.formats import expand_classes
     >>> expand_classes(truth, "bbox_labels_600_hierarchy.json")  # doctest: +SKIP
     """
+    if not isinstance(table, GroundTruth | Detections):
+        raise InputError(
+            f"expected argument `table` to be GroundTruth or Detections, but got {type(table).__name__}",
+            remedy="the order is expand_classes(table, hierarchy)",
+        )
     of_codes = read_hierarchy(hierarchy)
     folders = [Path(str(hierarchy)).parent, *([Path(table.source).parent] if table.source else [])]
     named = class_descriptions(*folders)
@@ -96,10 +103,11 @@ def expand_classes(table: GroundTruth | Detections, hierarchy: Paths) -> GroundT
     return _expand_truth(table, above, file) if isinstance(table, GroundTruth) else _expand_detections(table, above)
 
 
-def _places(classes: tuple[str, ...], above: Superclasses) -> list[list[int]]:
+def _with_superclasses(classes: tuple[str, ...], above: Superclasses) -> list[list[int]]:
     """Return each class with its superclasses, as indices; those that are not among the classes are left out."""
     place = {name: at for at, name in enumerate(classes)}
-    return [[at, *(place[one] for one in above.get(name, ()) if one in place)] for at, name in enumerate(classes)]
+    found = ([at, *(place[one] for one in above.get(name, ()) if one in place)] for at, name in enumerate(classes))
+    return [[*dict.fromkeys(own)] for own in found]  # a class may be nested in itself
 
 
 def _repeated(labels: Iterable[int], places: list[list[int]]) -> tuple[Ints, Ints]:
@@ -117,12 +125,13 @@ def _expand_truth(truth: GroundTruth, above: Superclasses, file: str) -> GroundT
     ids = truth.dataset.category_ids
     added = ids.max(initial=0) + 1 + np.arange(len(classes) - len(ids))
     dataset = truth.dataset.replace(classes=classes, category_ids=np.concatenate([ids, added]))
-    places = _places(classes, above)
+    places = _with_superclasses(classes, above)
     rows, labels = _repeated(truth.labels.tolist(), places)
     columns = truth.columns_at(rows) | {"labels": labels}
     if dataset.negatives is not None:
         below = [[at for at, own in enumerate(places) if label in own] for label in range(len(classes))]
-        present = [set(labels[truth.image_rows[rows] == row].tolist()) for row in range(len(dataset))]
+        starts = dataset.offsets(truth.image_rows[rows]).tolist()
+        present = [set(labels[begin:end].tolist()) for begin, end in pairwise(starts)]
         negatives = [
             sorted({one for label in own for one in ([label] if label in there else below[label])})
             for own, there in zip(dataset.negatives, present, strict=True)
@@ -133,7 +142,7 @@ def _expand_truth(truth: GroundTruth, above: Superclasses, file: str) -> GroundT
 
 
 def _expand_detections(found: Detections, above: Superclasses) -> Detections:
-    rows, labels = _repeated(found.labels.tolist(), _places(found.classes, above))
+    rows, labels = _repeated(found.labels.tolist(), _with_superclasses(found.classes, above))
     columns = found.columns_at(rows)
     probs = LabelProbs.from_scores(columns["scores"], labels, len(found.classes))
     return found.replace(**columns | {"labels": labels, "label_probs": probs})

@@ -104,6 +104,20 @@ def test_files_that_are_no_hierarchy(text: str, message: str, tmp_path: Path) ->
         expand_classes(truth, put(tmp_path / "other.json", text))
 
 
+def test_a_class_nested_in_itself_counts_once(tmp_path: Path) -> None:
+    truth = probox.read_truth(world.open_images(SCENE, tmp_path)[0])
+    nested = hierarchy(tmp_path, node("car", node("cup", node("car"))), node("dog"))
+    cars, cups = (sum(own[1] == name for own in SCENE.objects) for name in ("car", "cup"))
+    assert len(expand_classes(truth, nested).labels) == len(SCENE.objects) + cars + cups
+
+
+def test_other_arguments_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        expand_classes(probox.read_truth(world.open_images(SCENE, tmp_path)[0]), tmp_path / "missing.json")
+    with pytest.raises(InputError, match="expected argument `table` to be GroundTruth or Detections, but got int"):
+        expand_classes(5, tmp_path)  # type: ignore[call-overload]
+
+
 def test_lrp_takes_expanded_tables(tmp_path: Path) -> None:
     files = world.open_images(SCENE, tmp_path)
     truth = expand_classes(probox.read_truth(files[0]), hierarchy(tmp_path))
