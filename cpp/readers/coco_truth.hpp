@@ -175,7 +175,8 @@ class TruthReader {
         const std::string_view word = in_.string();
         frequency = word == "r" || word == "c" || word == "f" ? static_cast<std::uint8_t>(word[0]) : 0;
       } else if (key == "image_count" && in_.peek() >= '0' && in_.peek() <= '9') {
-        image_count = in_.integer();
+        const double images = in_.number();
+        image_count = images < 1e9 ? static_cast<std::int64_t>(images) : -1;
       } else {
         in_.skip();
       }

@@ -278,7 +278,7 @@ class Convention:
 
         Parameters
         ----------
-        rules : {"coco", "challenge", "lvis"}
+        rules : {"coco", "challenge", "lvis", "openimages"}
             Format of the ground truth, ``dataset.rules``.
 
         Returns
@@ -325,7 +325,7 @@ class Convention:
 
         Parameters
         ----------
-        rules : {"coco", "challenge", "lvis"}
+        rules : {"coco", "challenge", "lvis", "openimages"}
             Format of the ground truth, which decides undefined fields.
 
         Returns

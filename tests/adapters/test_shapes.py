@@ -248,7 +248,7 @@ def test_an_image_without_masks_beside_one_with_masks() -> None:
         (np.zeros((1, 64, 80), bool), "image 7: expected masks of shape 2 x H x W, but got 1 x 64 x 80"),
         (np.zeros((64, 80, 2), bool), "expected masks of shape 2 x H x W, but got 64 x 80 x 2"),
         (np.full((2, 64, 80), 7), "expected masks of True and False, or of 0 and 1"),
-        (np.full((2, 64, 80), -1.5), "with probabilities from 0 to 1, but got -1.5 to -1.5; apply a sigmoid"),
+        (np.full((2, 64, 80), -1.5), "with probabilities from 0 to 1, but got -1.5 to 0; apply a sigmoid"),
         (np.full((2, 64, 80), np.nan), "with probabilities from 0 to 1, but got nan"),
     ],
 )

@@ -108,7 +108,7 @@ def test_heatmaps_round_trip(golden_dir: Path, tmp_path: Path) -> None:
         assert mine is not None
         assert theirs is not None
         assert mine.dtype == theirs.dtype
-    with pytest.raises(InputError, match="COCO results cannot hold heatmaps"):
+    with pytest.raises(InputError, match="probox writes no heatmaps to COCO results"):
         write_coco_results(tmp_path / "c.json", found, truth)
     assert not (tmp_path / "c.json").exists()
 

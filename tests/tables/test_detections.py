@@ -197,9 +197,10 @@ def test_masks_of_detections():
     whole = table(masks=Masks.from_arrays([np.array([[False, True], [True, True]])]))
     assert repr(whole).endswith("2 classes, 1 with masks)")
     assert (whole.has_mask.tolist(), whole.areas.tolist()) == ([True], [3])
-    empty = table(masks=Masks.empty(1))
+    empty = table(masks=Masks.empty(1), has_mask=[False])
     assert (empty.has_mask.tolist(), empty.areas.tolist()) == ([False], empty.extents.prod(axis=1).tolist())
-    assert table(masks=Masks.empty(1), has_mask=[True]).areas.tolist() == [0]
+    none = table(masks=Masks.empty(1))  # a mask without pixels
+    assert (none.has_mask.tolist(), none.areas.tolist()) == ([True], [0])
     both = Detections.concatenate([table(), whole])
     assert (both.has_mask.tolist(), both.masks.pixels.tolist()) == ([False, True], [0, 3])
     assert both.areas.tolist() == [*empty.areas, 3]
@@ -220,7 +221,7 @@ def test_heatmaps_become_masks_above_a_threshold() -> None:
     found = Detections(
         classes=["cup"], image_ids=[1] * 6, boxes=[[0, 0, 5, 5]] * 6, label_probs=[[0.5]] * 6,
         heatmaps=[values[0], crop_heatmap(values[1]), crop_heatmap(bytes_[2]), bytes_[0], None, None],
-        masks=Masks.concatenate([Masks.empty(5), Masks.from_arrays([flags])]),
+        masks=Masks.concatenate([Masks.empty(5), Masks.from_arrays([flags])]), has_mask=[False] * 5 + [True],
     )  # fmt: skip
     np.testing.assert_array_equal(np.asarray(found.heatmaps[1]), bytes_[1])
     for threshold in (0.5, 0.2):
@@ -234,10 +235,30 @@ def test_heatmaps_become_masks_above_a_threshold() -> None:
         assert made.areas.tolist() == [*(mask.sum() for mask in expected[:4]), 25, flags.sum()]
     plain = table()
     assert plain.with_binary_masks() is plain
-    assert found.replace(masks=None, has_mask=None, areas=None).with_binary_masks().areas[4] == 25
+    assert found.replace(masks=None).with_binary_masks().areas[4] == 25
     for wrong in (1.0, -0.1, float("nan")):
         with pytest.raises(InputError, match="expected threshold to be at least 0 and below 1, but got"):
             found.with_binary_masks(wrong)
+
+
+def test_other_masks_bring_their_own_columns():
+    mask = Masks.from_arrays([np.array([[False, True], [True, True]])])
+    whole = table(masks=mask)
+    assert whole.replace(masks=None).has_mask is whole.replace(masks=None).areas is None
+    assert whole.replace(masks=Masks.from_boxes(np.array([[0, 0, 1, 1]], np.int32))).areas.tolist() == [4]
+    assert whole.replace(masks=mask, areas=[7]).replace(scores=[0.5]).areas.tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("box", "pixels", "offsets"),
+    [([-1, 0, 3, 3], 20, [0, 0]), ([0, -1, 3, 3], 20, [0, 0]), ([0, 0, 3, 3], 15, [0, 0]), ([0, 0, 3, 3], 16, [0, 1])],
+    ids=["left", "above", "pixels", "offsets"],
+)
+def test_masks_that_are_not_what_they_say(box, pixels, offsets):
+    runs = np.zeros((0, 3), np.int32)
+    masks = Masks(np.array([box], np.int32), np.array([pixels]), np.array(offsets), runs)
+    with pytest.raises(InputError, match="expected runs by row and column"):
+        table(masks=masks)
 
 
 def test_rows_that_are_taken_are_those_of_a_table_made_anew() -> None:

@@ -184,13 +184,20 @@ def test_what_is_no_matrix_is_refused(values: object) -> None:
         LabelProbs(values)  # type: ignore[arg-type]
 
 
+def test_copies_keep_the_type() -> None:
+    for probs in forms(some_matrix("score", 7, 30)):
+        assert np.array(probs).dtype == np.float32
+        assert np.array(probs, copy=True).flags.writeable
+        assert np.asarray(probs, np.float64).dtype == np.float64
+
+
 def test_rows_with_a_label_of_probability_0_are_even_in_all_forms() -> None:
     """The label may be the class that does not share the rest."""
     matrix = np.array([[0.0, 0.25, 0.25, 0.25], [0.0, 0.25, 0.25, 0.0], [0.0, 0.0, 0.0, 0.0]], np.float32)
     labels = np.zeros(3, np.int32)
     sharing = np.array([False, True, True, True])
     for probs in (LabelProbs.of_matrix(matrix), listed(matrix), listed(matrix, sharing)):
-        assert probs.is_even(labels).tolist() == [True, False, True]
+        assert probs.is_even(labels).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("columns", [3, 4, 30])

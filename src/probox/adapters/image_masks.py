@@ -86,9 +86,10 @@ def read_masks(given: Any, rows: int, *, size: Sequence[int] | None = None) -> I
     check_size((width, height), size)
     if arrays.dtype.kind != "f":
         return ImageMasks(size=(width, height), binary=Masks.from_arrays(list(as_flags(arrays))))
-    if not (arrays.min() >= 0.0 and arrays.max() <= 1.0):  # NaN fails both comparisons
+    low, high = arrays.min(initial=0.0), arrays.max(initial=0.0)
+    if not (low >= 0.0 and high <= 1.0):  # NaN fails both comparisons
         raise InputError(
-            f"expected masks with probabilities from 0 to 1, but got {arrays.min():g} to {arrays.max():g}",
+            f"expected masks with probabilities from 0 to 1, but got {low:g} to {high:g}",
             remedy="apply a sigmoid to logits, or compare with a threshold",
         )
     return ImageMasks(size=(width, height), heatmaps=tuple(crop_heatmap(each) for each in arrays))

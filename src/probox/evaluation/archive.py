@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.tables.dataset import Dataset
+from probox.tables.dataset import CLASS_LISTS, Dataset
 from probox.tables.label_probs import LabelProbs
 from probox.tables.results import QUALITIES, DetectionTable, ObjectTable, OverlapTable, PairTable
 from probox.tables.table import columns_of
@@ -105,9 +105,6 @@ LABELS = tuple(name for name in SCHEMA if name.startswith("labels."))
 """Columns of `LabelProbs`: number of listed classes per detection, class and probability of each, rest per detection,
 and which classes share the rests. A matrix has all classes of each detection and no `class_index`."""
 
-CLASS_LISTS = ("negatives", "not_exhaustive")
-"""Lists of classes of each image of LVIS: number of entries per image, and the class of each."""
-
 # NumPy's header of an array of a plain type in C order. Any other header is rejected, so none is evaluated as Python.
 _HEADER = re.compile(
     rb"\{'descr': '([<|][a-zA-Z]\d{1,9})', 'fortran_order': False, 'shape': \((\d{1,15}(?:, ?\d{1,15})*),?\), \} *\n"
@@ -135,7 +132,7 @@ def labels_to_stored(label_probs: LabelProbs | None, detections: int) -> dict[st
 
 
 def lists_to_stored(dataset: Dataset) -> dict[str, npt.NDArray[Any]]:
-    """Return the lists of classes of a dataset of LVIS as arrays."""
+    """Return the lists of classes of each image as arrays: number of entries per image, and the class of each."""
     given = {name: getattr(dataset, name) for name in CLASS_LISTS}
     arrays = {}
     for name, lists in given.items():

@@ -177,7 +177,8 @@ def evaluate(
     with threads_at_most(thread_count(threads)):
         given = open_inputs(truth, detections, image_ids=image_ids, repair=repair)
     if not given.has_pixels:
-        known, wanted = without_masks(known), without_masks(wanted)
+        many = len(given.detections) if isinstance(given, TablePieces) else 1
+        known, wanted = without_masks(known, many), without_masks(wanted, many)
     if isinstance(given, TablePieces) and part is None and kept == "all":
         tables = given.truth, given.detections
         result = evaluate_tables(*tables, chosen, wanted, threads=threads, progress=progress)
@@ -511,7 +512,7 @@ class Evaluator:
         if not self._has_pixels:
             merged = dataclasses.replace(
                 merged,
-                measures=without_masks(merged.measures),
+                measures=without_masks(merged.measures, len(merged.detections)),
                 overlaps=OverlapTable.none(),
                 detections=merged.detections.replace(areas=None),
             )

@@ -106,8 +106,6 @@ def _merge_tables(
 ) -> dict[str, Any]:
     """Return the merged tables of all parts, by image."""
     row = np.argsort(order)
-    if any(part.detections.label_probs is None for part in parts):  # the merged column must be complete or absent
-        parts = [part.without_labels() for part in parts]
     of_objects = [part.objects for part in parts]
     of_detections = [part.detections for part in parts]
     objects, detections = join_tables(of_objects), join_tables(of_detections)

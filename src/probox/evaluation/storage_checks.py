@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from probox.errors import InputError
-from probox.evaluation.archive import CLASS_LISTS, LABELS, Arrays
+from probox.evaluation.archive import LABELS, Arrays
 from probox.evaluation.box_columns import BoxColumns
 from probox.evaluation.result import Evaluation
 from probox.measures.boxes.matching import SIZES, BoxRules
 from probox.measures.registry import need_masks
 from probox.support.types import Bools, Floats, Ints
-from probox.tables.masks import box_pixels, unusable_masks
+from probox.tables.dataset import CLASS_LISTS
+from probox.tables.masks import count_pixels, unusable_masks
 from probox.tables.results import QUALITIES, JudgedTable
 from probox.tables.row_problems import FARTHEST, ROUNDING
 
@@ -136,9 +137,7 @@ class StorageChecks:
         last = evaluation.dataset.shapes[there.image_rows]
         inside = (masks.boxes[:, :2] >= 0) & (masks.boxes[:, 2:] < last)
         self.require(inside, "masks.boxes", "expected a mask inside the image")
-        lengths = masks.runs[:, 2].astype(np.int64) - masks.runs[:, 1]
-        upto = np.concatenate([[0], np.cumsum(lengths)])
-        counted = np.where(offsets[1:] > offsets[:-1], upto[offsets[1:]] - upto[offsets[:-1]], box_pixels(masks.boxes))
+        counted = count_pixels(masks.boxes, offsets, masks.runs)
         self.require(masks.pixels == counted, "masks.pixels", "expected the number of pixels of the mask")
         self.require(there.pixels == masks.pixels, "objects.pixels", "expected the number of pixels of the mask")
         self.require(there.mask_boxes == masks.boxes, "objects.mask_box", "expected the box of the mask")

@@ -505,7 +505,7 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Data
     path : path
         Output file; a missing folder is created. An existing file is replaced only if it holds detections.
     found : Detections
-        Detections to write. The format cannot store heatmaps.
+        Detections to write. Heatmaps are refused; `Detections.with_binary_masks` makes masks of them.
     truth : GroundTruth or Dataset
         Source of the category ids.
 
@@ -530,7 +530,11 @@ def write_coco_results(path: Paths, found: Detections, truth: GroundTruth | Data
 def coco_results_text(found: Detections, dataset: Dataset, file: str) -> tuple[bytes, tuple[Note, ...]]:
     """Return COCO results as JSON, and notes on what the format cannot store; `file` is named in errors."""
     if found.has_heatmap.any():
-        raise InputError("COCO results cannot hold heatmaps", file=file, remedy="write RVC1 instead ({option:to=rvc1})")
+        raise InputError(
+            "probox writes no heatmaps to COCO results",
+            file=file,
+            remedy="write RVC1 ({option:to=rvc1}), or masks (found.with_binary_masks())",
+        )
     notes: list[Note] = []
     probs = align_labels(found.label_probs, found.classes, dataset.classes)
     labels, scores = _class_and_score(found, probs, dataset, notes)

@@ -422,7 +422,7 @@ def check_output(path: Paths, *, heatmaps: bool = False, shards: int | None = No
     """Raise if detections, or heatmaps, could not be written to this file; called before any work is done."""
     form = asked_format(path, shards)
     if heatmaps and not (form.heatmaps or form.masks):
-        raise InputError(f"{form.title} cannot hold heatmaps", file=str(path), remedy="use *.rvc1.json")
+        raise InputError(f"{form.title} cannot hold heatmaps", file=str(path), remedy="use *.rvc1.json or *.parquet")
     check_place(path, form, shards=shards)
 
 

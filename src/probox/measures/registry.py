@@ -164,14 +164,18 @@ def asks_for_all(names: Collection[str]) -> bool:
     return set(names) == set(measure_names())
 
 
-def without_masks(names: Sequence[str]) -> tuple[str, ...]:
+def without_masks(names: Sequence[str], detections: int = 1) -> tuple[str, ...]:
     """Return the metrics of detections without masks; raise if one that needs masks was requested, but not all metrics.
+
+    Metrics of masks are defined if there are no `detections` at all.
 
     >>> without_masks(["pdq", "map"])
     ('pdq', 'map')
     """
     lacking = [measure.name for measure in measures_called(names) if "masks" in measure.needs]
     if lacking and not asks_for_all(names):
+        if not detections:
+            return tuple(names)
         verb = "needs" if len(lacking) == 1 else "need"
         raise InputError(
             f"{' and '.join(lacking)} {verb} masks, which the detections do not have",

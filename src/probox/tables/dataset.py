@@ -25,6 +25,9 @@ Rules = Literal["coco", "challenge", "lvis", "openimages"]
 PARTLY_ANNOTATED: tuple[Rules, ...] = ("lvis", "openimages")
 """Rules by which an image is evaluated for some classes only."""
 
+CLASS_LISTS = ("negatives", "not_exhaustive")
+"""Columns of partly annotated images with lists of classes."""
+
 FREQUENCIES = ("r", "c", "f")
 """LVIS' groups of classes: rare (in at most 10 training images), common (at most 100) and frequent."""
 
@@ -63,8 +66,8 @@ class Dataset(Table):
     source : str
         File of origin, for messages.
     negatives : sequence of sequence of int, optional
-        For each image that is annotated for some classes only, the classes that are verified to be absent. Default:
-        none.
+        For each image that is annotated for some classes only, the classes that are verified to be absent. With
+        ``openimages``, all verified classes. Default: none.
     not_exhaustive : sequence of sequence of int, optional
         For each such image, the classes that have more objects than are annotated. Default: none.
     frequencies : sequence of {"r", "c", "f"}, optional
@@ -105,7 +108,7 @@ class Dataset(Table):
         return ((),) * len(self.image_ids) if self.partly_annotated else None
 
     def _check_column(self, name: str, declared: Any, values: Any, rows: int) -> Any:
-        if name in ("negatives", "not_exhaustive"):
+        if name in CLASS_LISTS:
             return self._check_lists(name, values, rows)
         checked = super()._check_column(name, declared, values, rows)
         if name == "file_names" and len(checked) != rows:

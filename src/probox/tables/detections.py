@@ -84,7 +84,7 @@ class Detections(DetectionColumns):
     masks : Masks, optional
         Pixels of the detections. A mask replaces the box in PDQ; mAP of masks uses it.
     has_mask : (N,) bool, optional
-        Which detections have a mask, possibly an empty one. Default: those with pixels.
+        Which detections have a mask, possibly an empty one. Default with masks: all.
     extents : (N, 2) float64, optional
         Width and height as written by the detector, which may differ from `boxes` by rounding. Default: from `boxes`.
     areas : (N,) float64, optional
@@ -139,7 +139,7 @@ class Detections(DetectionColumns):
         if name == "extents":
             return extents_of(self.boxes)
         if name == "has_mask":
-            return None if self.masks is None else self.masks.pixels > 0
+            return None if self.masks is None else np.ones(len(self), bool)
         if name == "areas" and self.masks is not None and self.has_mask is not None:
             return np.where(self.has_mask, self.masks.pixels, self.extents.prod(axis=1))
         if name == "labels":
@@ -426,6 +426,29 @@ class Detections(DetectionColumns):
         if self.heatmaps is None:
             return np.zeros(len(self), np.bool_)
         return np.fromiter((heatmap is not None for heatmap in self.heatmaps), np.bool_, len(self))
+
+    def replace(self, **changes: Any) -> Detections:
+        """Return the table with some fields changed; the result is checked.
+
+        With other masks, `has_mask` and `areas` follow from them unless they are given.
+
+        Parameters
+        ----------
+        **changes
+            Fields by name.
+
+        Returns
+        -------
+        Detections
+            The changed table.
+
+        Examples
+        --------
+        >>> found = Detections.from_scores([[1, 2, 3, 4]], [0.9], [0], classes=["cup"], image_ids=2)
+        >>> found.replace(image_ids=[7]).image_ids.tolist()
+        [7]
+        """
+        return super().replace(**({"has_mask": None, "areas": None} if "masks" in changes else {}) | changes)
 
     def check_masks(self, shapes: npt.NDArray[np.int32]) -> None:
         """Raise an error if a mask leaves its image; `shapes` are width and height of each detection's image."""

@@ -129,6 +129,8 @@ class LabelProbs(LazyArray):
         [[0.25, 0.5, 0.25]]
         """
         if given_rows is not None and given is not None and len(given_rows):
+            if len(given_rows) == len(scores):
+                return cls(given)
             others = np.ones(len(scores), bool)
             others[given_rows] = False
             parts = [cls.from_scores(scores[others], labels[others], classes), cls(given)]
@@ -188,7 +190,7 @@ class LabelProbs(LazyArray):
         if self.offsets is not None:
             check_matrix_size(self.shape[0], self.shape[1])
         matrix = self.matrix
-        return matrix.astype(dtype) if copy or dtype not in (None, matrix.dtype) else matrix
+        return matrix.astype(matrix.dtype if dtype is None else dtype, copy=bool(copy))
 
     def __getitem__(self, key: Any) -> Any:
         """Return some rows, ``[rows]``, some columns, ``[:, columns]``, or the values ``[rows, columns]``."""
@@ -343,7 +345,7 @@ class LabelProbs(LazyArray):
         return self.concatenate(parts)
 
     def is_even(self, labels: npt.NDArray[np.int32]) -> Bools:
-        """Return which rows have equal probabilities for all classes except the label's."""
+        """Return which rows have equal probabilities, above 0, for all classes except the label's."""
         columns, rows = self.shape[1], np.arange(len(self))
         score, other = self[rows, labels], self[rows, (labels + 1) % columns]
 
@@ -352,13 +354,13 @@ class LabelProbs(LazyArray):
             return np.asarray(alike == columns - 1)
 
         if self.offsets is None:
-            return np.asarray(self.of_rows(of_matrix), bool)
+            return np.asarray(self.of_rows(of_matrix).astype(bool) & (other > 0))
         counts, absent = np.diff(self.offsets), int((~self.sharing).sum())
         first = np.append(self.indices, -1)[self.offsets[:-1]]
         even: Bools = (absent == 0) & ((counts == 0) | ((counts == 1) & (first == labels)))
         unclear = np.flatnonzero(~even & (absent - counts < 2))  # two other classes of probability 0 are not even
         even[unclear] = self[unclear].of_rows(lambda matrix, some: of_matrix(matrix, unclear[some]))
-        return even
+        return np.asarray(even & (other > 0))
 
     def distinct(self) -> tuple[Matrix, Ints, Ints]:
         """Return probabilities, how many classes of a row have each, and the row; those that occur once may repeat."""

@@ -174,7 +174,7 @@ def scores_alone(
 
     Parameters
     ----------
-    label_probs : (N, C) float32
+    label_probs : LabelProbs (N, C)
         Label probabilities.
     labels : (N,) int32
         Class of each detection; -1 for none.

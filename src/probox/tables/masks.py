@@ -203,7 +203,7 @@ class Masks:
         return mask
 
     def in_box(self, row: int) -> tuple[int, int, npt.NDArray[np.bool_]]:
-        """Return left and top of a mask that is not empty, and its pixels from there as a boolean array.
+        """Return left and top of a mask, and its pixels from there as a boolean array.
 
         Parameters
         ----------
@@ -268,15 +268,26 @@ def box_pixels(boxes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return (wide[..., 2] - wide[..., 0] + 1) * (wide[..., 3] - wide[..., 1] + 1)
 
 
+def count_pixels(
+    boxes: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], runs: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """Return the number of pixels of masks from their runs, or from their boxes where they have none."""
+    ends = np.concatenate([[0], np.cumsum(runs[:, 2].astype(np.int64) - runs[:, 1])])
+    return np.where(np.diff(offsets) > 0, ends[offsets[1:]] - ends[offsets[:-1]], box_pixels(boxes))
+
+
 def unusable_masks(
     boxes: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64], runs: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
-    """Return which masks are invalid: inverted boxes, runs outside or out of order, or a box that is not tight.
+    """Return which masks are invalid.
+
+    Boxes must not be inverted, start below 0 or be wider than the mask; runs must be inside and in order.
 
     `offsets` ascend from 0 to the number of runs. An empty mask has the box 0, 0, -1, -1 and no runs.
     """
     empty = (boxes == [0, 0, -1, -1]).all(axis=1)
-    wrong: npt.NDArray[np.bool_] = ~empty & ((boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1]))
+    inverted = (boxes[:, 2] < boxes[:, 0]) | (boxes[:, 3] < boxes[:, 1])
+    wrong: npt.NDArray[np.bool_] = ~empty & ((boxes[:, :2] < 0).any(axis=1) | inverted)
     if not len(runs):
         return wrong
     owner = np.repeat(np.arange(len(boxes)), np.diff(offsets))

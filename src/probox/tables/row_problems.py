@@ -11,7 +11,7 @@ import numpy.typing as npt
 from probox import _core
 from probox.tables.geometry import SYMMETRY, smallest_eigenvalues
 from probox.tables.label_probs import LabelProbs
-from probox.tables.masks import Masks, unusable_masks
+from probox.tables.masks import Masks, count_pixels, unusable_masks
 from probox.tables.table import rows_where_all
 
 ROUNDING = 1e-3
@@ -122,7 +122,7 @@ def find_problems(
         found.append(
             RowProblems(
                 "unusable mask",
-                np.flatnonzero(unusable_masks(masks.boxes, masks.offsets, masks.runs)),
+                np.flatnonzero(_unusable_masks(masks)),
                 lambda row: "expected runs by row and column, not touching, that fill the mask's box to its edges",
                 "use Masks.from_arrays for arrays",
             )
@@ -137,6 +137,15 @@ def find_problems(
             )
         )
     return [problem for problem in found if len(problem.rows)]
+
+
+def _unusable_masks(masks: Masks) -> npt.NDArray[np.bool_]:
+    """Return which masks have wrong runs or a wrong number of pixels; all if rows of runs do not follow each other."""
+    offsets, runs = masks.offsets, masks.runs
+    if offsets[0] != 0 or offsets[-1] != len(runs) or (np.diff(offsets) < 0).any():
+        return np.ones(len(masks), bool)
+    miscounted = masks.pixels != count_pixels(masks.boxes, offsets, runs)
+    return np.asarray(miscounted | unusable_masks(masks.boxes, offsets, runs))
 
 
 def extent_problems(

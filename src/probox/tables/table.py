@@ -472,11 +472,15 @@ class Table:
 def join_tables(parts: Sequence[SomeTable], order: npt.NDArray[np.int64] | None = None) -> SomeTable:
     """Concatenate tables, optionally in the given order of rows.
 
-    Other fields are those of the first table; callers ensure that they are equal.
+    Optional columns that a table lacks are left out. Other fields are those of the first table; callers ensure that
+    they are equal.
     """
-    columns = {name: join_values([getattr(part, name) for part in parts]) for name in parts[0].columns()}
-    if order is not None:
-        columns = {name: take_rows(values, order) for name, values in columns.items()}
+    columns = dict.fromkeys(parts[0].columns())
+    for name in columns:
+        values = [getattr(part, name) for part in parts]
+        if all(value is not None for value in values):
+            joined = join_values(values)
+            columns[name] = joined if order is None else take_rows(joined, order)
     return parts[0].replace(**columns)
 
 

@@ -224,7 +224,7 @@ def test_heatmaps_beside_the_results(write: Write, truth: GroundTruth, tmp_path:
     assert found.boxes.tolist() == [[4, 3, 7, 9], [1, 2, 4, 6], [1, 2, 4, 6], [4, 3, 7, 9]]
     assert found.extents.tolist() == [[3, 6], [3, 4], [3, 4], [3, 6]]
     assert found.has_mask.tolist() == [False, False, False, True]
-    with pytest.raises(InputError, match="COCO results cannot hold heatmaps"):
+    with pytest.raises(InputError, match="probox writes no heatmaps to COCO results"):
         write_coco_results(tmp_path / "out.json", found, truth)
     for row, message in (
         (entry(masks_file="maps.npy"), r'image 9: \[0\]: expected a key "mask_id", for maps.npy has 2 maps'),

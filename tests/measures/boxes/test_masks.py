@@ -199,7 +199,7 @@ def test_masks_that_fill_their_boxes_are_boxes_of_whole_pixels(pair: Pair) -> No
     boxes, there = np.maximum(found.masks.boxes, 0) + past, truth.masks.boxes + past
     filled = Masks.from_boxes(truth.masks.boxes)
     truth = dataclasses.replace(truth, boxes=there, extents=None, masks=filled, areas=filled.pixels)
-    found = found.replace(boxes=boxes, extents=None, masks=None, has_mask=None, areas=None)
+    found = found.replace(boxes=boxes, extents=None, masks=None)
     masked = found.replace(masks=Masks.from_boxes((boxes - past).astype(np.int32)))
     expected = average_precision(truth, found).summary()
     assert 0.1 < expected["mAP"] < 0.9
@@ -269,7 +269,7 @@ def test_every_way_to_the_numbers_has_the_same(drawn: Pair, convention: Conventi
 @examples(10)
 def test_boxes_keep_their_numbers_beside_masks(drawn: Pair) -> None:
     truth, found = drawn
-    plain = found.replace(masks=None, has_mask=None, areas=None)
+    plain = found.replace(masks=None)
     both = evaluate(truth, found, measures=f"map,lrp,{BOTH}")
     expected = evaluate(truth, plain, measures="map,lrp").summary()
     np.testing.assert_equal({key: both.summary()[key] for key in expected}, expected)
@@ -332,7 +332,7 @@ def test_a_heatmap_counts_as_its_pixels_above_one_half(pair: Pair, tmp_path: Pat
     shapes = truth.dataset.shapes[truth.dataset.rows_of(found.image_ids)].tolist()
     rows = [found.masks.to_array(row, height, width) for row, (width, height) in enumerate(shapes)]
     maps = [np.where(mask, np.float32(0.51), np.float32(0.49)) for mask in rows]
-    mapped = found.replace(heatmaps=maps, masks=None, has_mask=None, areas=None)
+    mapped = found.replace(heatmaps=maps, masks=None)
     expected = evaluate(truth, found.replace(areas=found.masks.pixels), measures=BOTH)
     for result in (evaluate(truth, mapped, measures=BOTH), evaluate(truth, mapped, measures="all")):
         np.testing.assert_equal(dict(result.coco("mask")), dict(expected.coco("mask")))
@@ -347,9 +347,47 @@ def test_a_heatmap_counts_as_its_pixels_above_one_half(pair: Pair, tmp_path: Pat
 # --- what is missing ---
 
 
+def test_masks_outside_the_image_are_named() -> None:
+    truth = GroundTruth.from_boxes(["cup"], {7: (20, 16)}, [7], [[1, 1, 9, 9]], [0])
+    wide = Masks.from_boxes(np.array([[0, 0, 20, 5]], np.int32))
+    found = Detections.from_scores([[1, 1, 9, 9]], [0.9], [0], classes=["cup"], image_ids=7).replace(masks=wide)
+    for call in (
+        lambda: evaluate(truth, found, measures="map-mask"),
+        lambda: match_boxes(truth, found, geometry="mask"),
+    ):
+        with pytest.raises(InputError, match="expected a mask in an image of 20 x 16 pixels"):
+            call()
+    assert len(match_boxes(truth, found.replace(image_ids=[8]), geometry="mask")) == 0
+
+
+def test_results_with_and_without_masks_are_compared_in_any_order(pair: Pair) -> None:
+    truth, found = pair
+    plain = found.replace(masks=None)
+    with_masks, without = (evaluate(truth, each, measures="all") for each in (found, plain))
+    for results in ({"a": with_masks, "b": without}, {"a": without, "b": with_masks}):
+        (couple,) = probox.compare(results, replicates=20).pairs
+        assert "mAP" in couple.columns
+        assert "mask_mAP" not in couple.columns
+
+
+def test_a_metric_of_masks_begins_without_images() -> None:
+    metric = probox.PDQ(["cup"], measures="map-mask")
+    mask = np.zeros((1, 16, 20), bool)
+    mask[:, 2:9, 3:12] = True
+    boxes = [[3.0, 2.0, 11.0, 8.0]]
+    metric.update(
+        [{"boxes": boxes, "scores": [0.9], "labels": [0], "masks": mask}],
+        [{"boxes": boxes, "labels": [0], "masks": mask}],
+    )
+    assert metric.result().summary()["mask_mAP"] == pytest.approx(1.0)
+    truth = GroundTruth.from_boxes(["cup"], {7: (20, 16)}, [7], [[1, 1, 9, 9]], [0])
+    none = Detections.from_scores(np.zeros((0, 4)), [], [], classes=["cup"], image_ids=7)
+    assert evaluate(truth, none, measures="map-mask").summary()["mask_mAP"] == 0.0
+
+
 def test_detections_without_masks_are_named(pair: Pair) -> None:
     truth, found = pair
-    plain = found.replace(masks=None, has_mask=None, areas=None)
+    plain = found.replace(masks=None)
     message = "map-mask and lrp-mask need masks, which the detections do not have; give detections with masks"
     with pytest.raises(InputError, match=message):
         evaluate(truth, plain, measures=f"map,{BOTH}")
@@ -367,7 +405,7 @@ def test_detections_without_masks_are_named(pair: Pair) -> None:
 
 def test_all_metrics_leave_masks_out_without_a_note(pair: Pair) -> None:
     truth, found = pair
-    plain = found.replace(masks=None, has_mask=None, areas=None)
+    plain = found.replace(masks=None)
     result = evaluate(truth, plain, measures="all")
     evaluator = probox.Evaluator(CLASSES, measures="all")
     evaluator.update(truth, plain)

@@ -63,7 +63,7 @@ def test_heatmaps_of_0_and_1_have_the_same_pairs(preset, seed, background, kind)
     one = 255 if kind == "B" else 1
     shapes = truth.dataset.shapes[truth.dataset.rows_of(found.image_ids)].tolist()
     maps = [found.masks.to_array(row, high, wide).astype(kind) * one for row, (wide, high) in enumerate(shapes)]
-    heatmaps = found.replace(masks=None, has_mask=None, areas=None, heatmaps=maps)
+    heatmaps = found.replace(masks=None, heatmaps=maps)
     convention = Convention.preset(preset, background=background).for_rules(truth.dataset.rules)
     got, want = (score_pairs(truth, truth.masks, table, convention) for table in (found, heatmaps))
     np.testing.assert_array_equal(got.detections, want.detections)

@@ -17,13 +17,13 @@ from probox.files.reading import Paths, inside, is_url
 from probox.formats.format import Draft
 from probox.formats.parquet.shards import ENDS, STARTS, Ids, Shard, pyarrow, shard_names
 from probox.notes import Note
-from probox.tables.dataset import MAX_SIDE, PARTLY_ANNOTATED, Dataset, chosen_ids
+from probox.tables.dataset import CLASS_LISTS, MAX_SIDE, PARTLY_ANNOTATED, Dataset, chosen_ids
 from probox.tables.geometry import extents_of
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.heatmaps import WindowHeatmap
 from probox.tables.label_probs import LabelProbs, check_matrix_size
 from probox.tables.labels import probabilities_of
-from probox.tables.masks import Masks, box_pixels, unusable_masks
+from probox.tables.masks import Masks, count_pixels, unusable_masks
 from probox.tables.table import join_tables, join_values, take_rows
 
 COVARIANCES = ("cov1_xx", "cov1_xy", "cov1_yy", "cov2_xx", "cov2_xy", "cov2_yy")
@@ -31,7 +31,6 @@ TRANSPOSED = ("cov1_yx", "cov2_yx")
 IMAGE_COLUMNS = ("image_id", "image_width", "image_height", "file_name")
 MASK_BOX = ("mask_x0", "mask_y0", "mask_x1", "mask_y1")
 RUNS = ("run_y", "run_begin", "run_end")
-CLASS_LISTS = ("negatives", "not_exhaustive")
 HEATMAP_BLOCK = ("heatmap_height", "heatmap_width", "block_y", "block_x", "block_height", "block_width")
 HEATMAP_BYTES = "heatmap"
 OBJECT_COLUMNS = ("object_id", "class", "area", "crowd", *MASK_BOX, *RUNS)
@@ -296,11 +295,6 @@ def _masks(shard: Shard, objects: Any, image_ids: Ids, entry: Callable[[int], st
     counts, columns = _runs(shard, objects)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     runs = np.ascontiguousarray(np.stack(columns, axis=1), dtype=np.int32)
-    lengths = runs[:, 2].astype(np.int64) - runs[:, 1]
-    pixels = box_pixels(boxes)
-    with_runs = counts > 0
-    owner = np.repeat(np.arange(len(boxes)), counts)
-    pixels[with_runs] = np.bincount(owner, lengths, len(boxes)).astype(np.int64)[with_runs]
     wrong = np.flatnonzero(unusable_masks(boxes, offsets, runs))
     if len(wrong):
         raise shard.error(
@@ -308,7 +302,7 @@ def _masks(shard: Shard, objects: Any, image_ids: Ids, entry: Callable[[int], st
             image=int(image_ids[wrong[0]]),
             entry=entry(int(wrong[0])),
         )
-    return Masks(boxes, pixels, offsets, runs)
+    return Masks(boxes, count_pixels(boxes, offsets, runs), offsets, runs)
 
 
 def _runs(shard: Shard, objects: Any) -> tuple[Ids, list[npt.NDArray[np.int32]]]:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from probox.files.output import Content, Kind
 from probox.formats.parquet.sets import (
-    CLASS_LISTS,
     COVARIANCES,
     HEATMAP_BLOCK,
     HEATMAP_BYTES,
@@ -37,6 +36,7 @@ from probox.formats.parquet.shards import (
     pyarrow,
 )
 from probox.notes import Note
+from probox.tables.dataset import CLASS_LISTS
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.heatmaps import crop, to_bytes

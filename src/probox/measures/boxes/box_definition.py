@@ -167,7 +167,9 @@ def coco_numbers(
 
     def ap_of(frequency: str) -> float:
         chosen = [c for c in classes if rules.frequencies[c] == frequency]
-        return _mean([_area_under(class_outcome(truth, found, c, "all", t, None, rules)) for c in chosen for t in ious])
+        return _mean(
+            [_area_under(class_outcome(truth, found, c, "all", t, None, rules, geometry)) for c in chosen for t in ious]
+        )
 
     def ar(size: str, limit: int) -> float:
         return _mean([_final_recall(outcome) for outcome in outcomes(size, ious, limit)])

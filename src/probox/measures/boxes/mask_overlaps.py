@@ -33,6 +33,7 @@ def masks_of_detections(found: Detections, shapes: npt.NDArray[np.int32]) -> Mas
 
     A detection without a mask gets the pixels of its box as the COCO API rasterises it.
     """
+    found.check_masks(shapes)
     if found.masks is not None and found.has_mask is not None and found.has_mask.all():
         return found.masks
     boxes = Masks.from_boxes(polygon_pixels_of_boxes(found.boxes, shapes))

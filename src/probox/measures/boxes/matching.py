@@ -22,7 +22,7 @@ from probox.measures.boxes.mask_overlaps import masks_of_detections, overlaps_of
 from probox.support.formatting import with_count
 from probox.support.parallel import thread_count, threads_for
 from probox.support.types import Bools, Floats, Ints
-from probox.tables.dataset import Dataset
+from probox.tables.dataset import MAX_SIDE, Dataset
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
 from probox.tables.labels import column_of_each
@@ -288,7 +288,7 @@ def match_boxes(
             raise InputError("expected detections with masks", remedy='give them masks, or use geometry="box"')
         detections = detections.with_binary_masks()
         known = np.flatnonzero(image_rows >= 0)
-        shapes = np.zeros((len(image_rows), 2), np.int32)
+        shapes = np.full((len(image_rows), 2), MAX_SIDE, np.int32)  # of unknown images
         shapes[known] = truth.dataset.shapes[image_rows[known]]
         masks = masks_of_detections(detections, shapes)
         overlaps = overlaps_of_masks(truth.dataset, image_rows, labels, masks, truth, truth.masks, threads=threads)
