@@ -40,12 +40,12 @@ std::optional<probox::boxes::Overlaps> checked_overlaps(size_t count, size_t obj
 }
 
 nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double> boxes, Table<double> extents,
-                     Column<double> score, Column<bool> lenient, Column<int64_t> object_offsets, Column<int32_t> object_labels,
-                     Table<double> object_boxes, Table<double> object_extents, Column<double> object_areas,
-                     Column<bool> object_crowd, Column<double> iou_thresholds, Table<double> area_ranges,
-                     int64_t max_detections, int threads, std::optional<Column<double>> areas,
-                     std::optional<Column<int64_t>> overlap_offsets, std::optional<Column<int64_t>> overlap_objects,
-                     std::optional<Column<double>> overlap_ious) {
+                     Column<double> score, Column<bool> lenient, Column<int64_t> object_offsets,
+                     Column<int32_t> object_labels, Table<double> object_boxes, Table<double> object_extents,
+                     Column<double> object_areas, Column<bool> object_crowd, Column<double> iou_thresholds,
+                     Table<double> area_ranges, int64_t max_detections, int threads,
+                     std::optional<Column<double>> areas, std::optional<Column<int64_t>> overlap_offsets,
+                     std::optional<Column<int64_t>> overlap_objects, std::optional<Column<double>> overlap_ious) {
   const size_t n = image.shape(0), m = object_labels.shape(0);
   require(label.shape(0) == n && boxes.shape(0) == n && extents.shape(0) == n && score.shape(0) == n &&
               lenient.shape(0) == n,
@@ -72,12 +72,8 @@ nb::dict match_boxes(Column<int64_t> image, Column<int32_t> label, Table<double>
   volume(n, area_ranges.shape(0));
 
   const auto overlaps = checked_overlaps(n, m, areas, overlap_offsets, overlap_objects, overlap_ious);
-  const probox::boxes::Found found{static_cast<int64_t>(n),
-                                   image.data(),
-                                   label.data(),
-                                   {boxes.data(), extents.data()},
-                                   score.data(),
-                                   lenient.data(),
+  const probox::boxes::Found found{static_cast<int64_t>(n),        image.data(), label.data(),
+                                   {boxes.data(), extents.data()}, score.data(), lenient.data(),
                                    overlaps ? &*overlaps : nullptr};
   const probox::boxes::Truth truth{images,
                                    offsets,
@@ -166,7 +162,8 @@ void bind_box_measures(nb::module_& m) {
         "lenient"_a, "object_offsets"_a, "object_labels"_a, "object_boxes"_a, "object_extents"_a, "object_areas"_a,
         "object_crowd"_a, "iou_thresholds"_a, "area_ranges"_a, "max_detections"_a, "threads"_a, "areas"_a = nb::none(),
         "overlap_offsets"_a = nb::none(), "overlap_objects"_a = nb::none(), "overlap_ious"_a = nb::none(),
-        "Match detections with objects image by image and class by class, greedily from the highest score down: by IoU of "
+        "Match detections with objects image by image and class by class, greedily from the highest score down: by IoU "
+        "of "
         "boxes, or by given overlaps.");
   m.def("score_order", &score_order, "labels"_a, "scores"_a, "classes"_a, "threads"_a,
         "Return rows by class and descending score, ties in order, and the start of each class.");

@@ -114,11 +114,13 @@ void bind_labels(nb::module_& m) {
            nb::kw_only(), "rows"_a, "offsets"_a, "indices"_a, "values"_a, "rest"_a, "sharing"_a);
   m.def("row_ranges", &ranges_of_rows, "labels"_a,
         "Return the smallest value (at most 0), the largest (at least 0) and the sum of each row.");
-  m.def("fill_rows_of_integers", &fill_rows<std::int32_t>, "matrix"_a.noconvert(), nb::kw_only(), "first"_a, "columns"_a,
+  m.def("fill_rows_of_integers", &fill_rows<std::int32_t>, "matrix"_a.noconvert(), nb::kw_only(), "first"_a,
+        "columns"_a, "divisor"_a, "threads"_a,
+        "Fill rows, from `first` on, with columns of equal length divided by `divisor`.");
+  m.def("fill_rows_of_floats", &fill_rows<float>, "matrix"_a.noconvert(), nb::kw_only(), "first"_a, "columns"_a,
         "divisor"_a, "threads"_a, "Fill rows, from `first` on, with columns of equal length divided by `divisor`.");
-  m.def("fill_rows_of_floats", &fill_rows<float>, "matrix"_a.noconvert(), nb::kw_only(), "first"_a, "columns"_a, "divisor"_a,
-        "threads"_a, "Fill rows, from `first` on, with columns of equal length divided by `divisor`.");
-  m.def("best_labels", &best_of_rows, "labels"_a, "Return the most probable class of each row, the first among equals.");
+  m.def("best_labels", &best_of_rows, "labels"_a,
+        "Return the most probable class of each row, the first among equals.");
   m.def("label_values", &values_at, "labels"_a, "rows"_a, "columns"_a, "Return the probabilities at rows and columns.");
   m.def("expand_labels", &expanded, "labels"_a, "Return all rows as a matrix.");
   m.def("list_labels", &listed, "matrix"_a, "sharing"_a, "most"_a,

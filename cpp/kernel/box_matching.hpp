@@ -42,8 +42,8 @@ inline double overlap(const Boxes& found, int64_t d, const Boxes& truth, int64_t
   return both / either;
 }
 
-// Given overlaps that replace those of boxes, for example of masks: pairs of detection d are begin[d]..begin[d + 1], with
-// ascending rows of objects. Other pairs do not overlap. `area` is that of detections.
+// Given overlaps that replace those of boxes, for example of masks: pairs of detection d are begin[d]..begin[d + 1],
+// with ascending rows of objects. Other pairs do not overlap. `area` is that of detections.
 struct Overlaps {
   const int64_t *begin, *object;
   const double *iou, *area;
@@ -55,7 +55,7 @@ struct Found {
   const int32_t* label;  // class of the ground truth, -1: unknown
   Boxes boxes;
   const double* score;
-  const bool* lenient;  // without a match: ignored
+  const bool* lenient;                 // without a match: ignored
   const Overlaps* overlaps = nullptr;  // null: those of boxes
   double area(int64_t d) const { return overlaps ? overlaps->area[d] : boxes.area(d); }
 };

@@ -40,8 +40,8 @@ void rows_from_columns(const std::vector<const T*>& columns, std::size_t rows, f
   });
 }
 
-// Label probabilities of detections, `columns` per row: a matrix, or the listed classes of each row. Of the classes that
-// a row does not list, those that share the row's rest have that value, the others 0.
+// Label probabilities of detections, `columns` per row: a matrix, or the listed classes of each row. Of the classes
+// that a row does not list, those that share the row's rest have that value, the others 0.
 template <class T>
 struct LabelRows {
   std::size_t columns;

@@ -19,8 +19,8 @@ struct MaskOverlaps {
 };
 
 // IoU of masks, or for a crowd the fraction of the detection inside it. The division is that of the COCO API, so values
-// are bit-identical to it. `found[d]` and `truth[g]` are masks. `image[d]` is the image of detection d, -1 for none; the
-// objects of image i are rows offsets[i]..offsets[i + 1].
+// are bit-identical to it. `found[d]` and `truth[g]` are masks. `image[d]` is the image of detection d, -1 for none;
+// the objects of image i are rows offsets[i]..offsets[i + 1].
 template <class Masks>
 MaskOverlaps mask_overlaps(std::int64_t count, const std::int64_t* image, const Masks& found, const std::int32_t* label,
                            const std::int64_t* offsets, const Masks& truth, const std::int32_t* object_label,

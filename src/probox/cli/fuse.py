@@ -22,6 +22,7 @@ from probox.files.reading import is_url
 from probox.formats.registry import endings_in_words
 from probox.fusion.fuse import LABEL_AFFINITIES
 from probox.fusion.gaussian import BORDERS, Spread, pinned_note
+from probox.support.formatting import with_count
 
 cluster_option = option_group("Clusters")
 uncertainty_option = option_group("Uncertainty")
@@ -131,6 +132,7 @@ def command(truth: str, members: tuple[Named, ...], out: Path, as_json: bool, **
     print_outcome(
         {"out": str(out), "members": paths, "names": names, "detections": len(fused)},
         notes,
-        f"wrote {len(fused):,} detections of {len(members)} members ({', '.join(names)}) to {out}",
+        f"wrote {with_count(len(fused), 'detection')} of {with_count(len(members), 'member')} "
+        f"({', '.join(names)}) to {out}",
         as_json=as_json,
     )
