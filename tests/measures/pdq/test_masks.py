@@ -14,6 +14,9 @@ from probox.measures.pdq import definition
 from probox.measures.pdq.kernel import pair_tables, score_pairs
 from probox.tables.heatmaps import WindowHeatmap
 
+EPSILON = 3e-14
+"""With the usual 1e-14, a quality is 1e-8 if 4 of 7 pixels are missed: at `snap_zero`, where rounding decides."""
+
 PRESETS = pytest.mark.parametrize("preset", ["reference", "paper", "challenge"])
 CHOICES = st.fixed_dictionaries(
     {},
@@ -21,7 +24,7 @@ CHOICES = st.fixed_dictionaries(
         "background": st.sampled_from(["box", "mask"]),
         "box_truth": st.booleans(),
         "fixed_variance": st.just(4.0),
-        "epsilon": st.sampled_from([1e-300, 1e-9]),
+        "epsilon": st.sampled_from([3e-300, 3e-10]),
         "label_weight": st.sampled_from([0.0, 0.25]),
         "clip": st.just("corners"),
     },
@@ -34,7 +37,7 @@ CHOICES = st.fixed_dictionaries(
 def test_scores_equal_the_definition(preset, seed, choices):
     world = random_world(seed)
     truth, found = world[0], with_masks(world, seed)
-    convention = Convention.preset(preset, **choices).for_rules(truth.dataset.rules)
+    convention = Convention.preset(preset, **{"epsilon": EPSILON, **choices}).for_rules(truth.dataset.rules)
     masks = truth.as_box_masks() if convention.box_truth else truth.masks
     for image, image_id in enumerate(truth.image_ids.tolist()):
         width, height = truth.dataset.shapes[image].tolist()
@@ -64,12 +67,12 @@ def test_heatmaps_of_0_and_1_have_the_same_pairs(preset, seed, background, kind)
     shapes = truth.dataset.shapes[truth.dataset.rows_of(found.image_ids)].tolist()
     maps = [found.masks.to_array(row, high, wide).astype(kind) * one for row, (wide, high) in enumerate(shapes)]
     heatmaps = found.replace(masks=None, heatmaps=maps)
-    convention = Convention.preset(preset, background=background).for_rules(truth.dataset.rules)
+    convention = Convention.preset(preset, background=background, epsilon=EPSILON).for_rules(truth.dataset.rules)
     got, want = (score_pairs(truth, truth.masks, table, convention) for table in (found, heatmaps))
     np.testing.assert_array_equal(got.detections, want.detections)
     np.testing.assert_array_equal(got.objects, want.objects)
     # Sums over pixels round epsilon to float32 under the reference's precision.
-    rtol = 1e-10 if preset == "paper" else 1e-7
+    rtol = 1e-8 if preset == "paper" else 1e-6
     np.testing.assert_allclose(got.qualities, want.qualities, rtol=rtol, atol=0)
 
 
@@ -138,6 +141,6 @@ def test_a_window_of_a_heatmap_is_the_heatmap(preset, dtype):
         found = Detections(classes=["cup"], image_ids=[1], boxes=[[0, 0, 1, 1]], label_probs=[[1.0]], heatmaps=[given_])
         assert evaluate(truth, found).summary()["FP"] in (0, 1)
         tables.append(pair_tables(truth, found, Convention.preset(preset), 0)[0, 0])
-    rtol = 1e-10 if preset == "paper" else 1e-7
+    rtol = 1e-8 if preset == "paper" else 1e-6
     np.testing.assert_allclose(tables[1:3], [tables[0]] * 2, rtol=rtol)
     np.testing.assert_allclose(tables[4], tables[3], rtol=rtol)
