@@ -99,7 +99,8 @@ class MaskHeatmap(LazyArray):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         values = np.zeros(self.shape, self.dtype if dtype is None else dtype)
-        values[self.masks.to_array(self.row, *self.shape)] = 255
+        left, top, inside = self.masks.in_box(self.row)
+        values[top : top + inside.shape[0], left : left + inside.shape[1]][inside] = 255
         return values
 
 
@@ -124,7 +125,7 @@ def crop_heatmap(heatmap: npt.NDArray[np.generic]) -> WindowHeatmap:
     >>> crop_heatmap(np.array([[0.0, 0.0], [0.0, 0.8]]))
     WindowHeatmap(2 x 2 uint8, 1 x 1 at (1, 1))
     """
-    values, (top, left) = _window_of(heatmap)
+    values, (top, left) = window_of(heatmap)
     (y, x), window = crop(to_bytes(values))
     return WindowHeatmap(heatmap.shape, (top + y, left + x), window.copy())  # a view would keep the whole array
 
@@ -137,14 +138,19 @@ def threshold_heatmaps(heatmaps: Sequence[npt.NDArray[np.generic]], threshold: f
     """
     masks = []
     for heatmap in heatmaps:  # one at a time: files may hold gigabytes of them
-        values, (top, left) = _window_of(heatmap)
+        values, (top, left) = window_of(heatmap)
         flags = values > (255.0 * threshold if values.dtype == np.uint8 else threshold)
         masks.append(Masks.from_arrays([flags], [(left, top)]))
     return Masks.concatenate(masks)
 
 
-def _window_of(heatmap: npt.NDArray[np.generic] | WindowHeatmap) -> tuple[Array, tuple[int, int]]:
+def window_of(heatmap: npt.NDArray[np.generic] | WindowHeatmap) -> tuple[Array, tuple[int, int]]:
     """Return the array that has all values above 0, and its row and column in the image."""
     if isinstance(heatmap, WindowHeatmap):
         return heatmap.window, heatmap.corner
     return np.asarray(heatmap), (0, 0)
+
+
+def count_stored(heatmap: npt.NDArray[np.generic] | WindowHeatmap | None) -> int:
+    """Return the number of values of a heatmap that are stored; files are not read."""
+    return 0 if heatmap is None else int(getattr(heatmap, "window", heatmap).size)

@@ -39,7 +39,7 @@ from probox.notes import Note
 from probox.tables.dataset import CLASS_LISTS
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.heatmaps import crop, to_bytes
+from probox.tables.heatmaps import count_stored, crop_heatmap
 from probox.tables.label_probs import LabelProbs
 from probox.tables.labels import probabilities_of
 from probox.tables.masks import Masks
@@ -116,7 +116,7 @@ def _detections_content(found: Detections) -> Content:
         arrays |= {"has_mask": arrow.array(by_image.has_mask), **_mask_arrays(by_image.masks)}
         row_bytes += 12 * len(by_image.masks.runs) // max(1, len(found))
     if heatmaps is not None:
-        row_bytes += sum(_stored_size(heatmap) for heatmap in heatmaps) // max(1, len(found))
+        row_bytes += sum(count_stored(heatmap) for heatmap in heatmaps) // max(1, len(found))
 
     def made_late(rows: slice) -> dict[str, Any]:
         """Return the columns of these rows that would take too much memory for all rows."""
@@ -155,11 +155,6 @@ def _mask_arrays(masks: Masks) -> dict[str, Any]:
     return arrays
 
 
-def _stored_size(heatmap: Any) -> int:
-    """Return about how many bytes a heatmap takes in a file, before compression."""
-    return 0 if heatmap is None else int(getattr(heatmap, "window", heatmap).size)
-
-
 def _heatmap_arrays(heatmaps: Sequence[Any]) -> dict[str, Any]:
     """Return heatmaps as blocks of bytes: size of the image, place and size of the block, and its bytes."""
     arrow, _ = pyarrow()
@@ -169,10 +164,9 @@ def _heatmap_arrays(heatmaps: Sequence[Any]) -> dict[str, Any]:
         if heatmap is None:
             blocks.append(b"")
             continue
-        top, left = getattr(heatmap, "corner", (0, 0))
-        (y, x), block = crop(to_bytes(getattr(heatmap, "window", heatmap)))
-        places[row] = *heatmap.shape, top + y, left + x, *block.shape
-        blocks.append(block.tobytes())
+        own = crop_heatmap(heatmap)
+        places[row] = *own.shape, *own.corner, *own.window.shape
+        blocks.append(own.window.tobytes())
     columns = zip(HEATMAP_BLOCK, np.ascontiguousarray(places.T), strict=True)
     arrays = {name: arrow.array(column) for name, column in columns}
     return arrays | {HEATMAP_BYTES: arrow.array(blocks, arrow.large_binary())}

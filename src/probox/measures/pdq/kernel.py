@@ -16,7 +16,7 @@ from probox.support.parallel import thread_count, threads_for
 from probox.support.types import Bools, Floats, Ints
 from probox.tables.detections import Detections
 from probox.tables.groundtruth import GroundTruth
-from probox.tables.heatmaps import WindowHeatmap
+from probox.tables.heatmaps import WindowHeatmap, count_stored, window_of
 from probox.tables.labels import align_labels
 from probox.tables.masks import Masks
 from probox.tables.results import PairTable
@@ -171,7 +171,7 @@ class KernelTables:
     def _map_bytes(self, rows: slice) -> int:
         """Return an upper bound of the bytes of these detections' heatmaps in the kernel."""
         given = (self.heatmaps or ())[rows]
-        return sum(8 * int(getattr(heatmap, "window", heatmap).size) for heatmap in given if heatmap is not None)
+        return sum(8 * count_stored(heatmap) for heatmap in given)
 
     def of_images(
         self, begin: int, end: int, rows: slice | None = None
@@ -235,7 +235,7 @@ def _block(
 
     uint8 is scaled by 1/255.
     """
-    (top, left), values = (heatmap.corner, heatmap.window) if isinstance(heatmap, WindowHeatmap) else ((0, 0), heatmap)
+    values, (top, left) = window_of(heatmap)
     as_float = np.ascontiguousarray(values, dtype=precision)
     return (left, top), as_float / precision(255) if values.dtype == np.uint8 else as_float
 
