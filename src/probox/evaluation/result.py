@@ -26,7 +26,15 @@ from probox.evaluation.group_tables import (
 from probox.evaluation.parts import Keep, Part
 from probox.evaluation.verdicts import ThresholdChoice, judge
 from probox.measures import registry
-from probox.measures.boxes.matching import SIZES, BoxMatches, BoxRules, Geometry, check_geometry, match_columns
+from probox.measures.boxes.matching import (
+    SIZES,
+    BoxMatches,
+    BoxRules,
+    Geometry,
+    check_geometry,
+    match_columns,
+    matches_by,
+)
 from probox.measures.boxes.mean_ap import AveragePrecisionResult
 from probox.measures.boxes.optimal_lrp import LRPResult
 from probox.measures.measure import Groups, Measure
@@ -353,16 +361,12 @@ class Evaluation:
     @cached_property
     def average_precision(self) -> AveragePrecisionResult:
         """Return COCO's average precision and recall."""
-        if self.kept is not None:
-            return self.kept.columns_of("box").average_precision(self.classes, self.box_rules)
-        return AveragePrecisionResult.from_matches(self.box_matches)
+        return self._average_precision("box")
 
     @cached_property
     def lrp(self) -> LRPResult:
         """Return localisation recall precision, on the paper's grid of thresholds."""
-        if self.kept is not None:
-            return self.kept.columns_of("box").lrp(self.classes)
-        return LRPResult.from_matches(self.box_matches)
+        return self._lrp("box")
 
     @cached_property
     def mask_matches(self) -> BoxMatches:
@@ -372,16 +376,22 @@ class Evaluation:
     @cached_property
     def mask_average_precision(self) -> AveragePrecisionResult:
         """Return COCO's average precision and recall of masks."""
-        if self.kept is not None:
-            return self.kept.columns_of("mask").average_precision(self.classes, self.box_rules)
-        return AveragePrecisionResult.from_matches(self.mask_matches)
+        return self._average_precision("mask")
 
     @cached_property
     def mask_lrp(self) -> LRPResult:
         """Return localisation recall precision of masks, on the paper's grid of thresholds."""
+        return self._lrp("mask")
+
+    def _average_precision(self, geometry: Geometry) -> AveragePrecisionResult:
         if self.kept is not None:
-            return self.kept.columns_of("mask").lrp(self.classes)
-        return LRPResult.from_matches(self.mask_matches)
+            return self.kept.columns_of(geometry).average_precision(self.classes, self.box_rules)
+        return AveragePrecisionResult.from_matches(matches_by(self, geometry))
+
+    def _lrp(self, geometry: Geometry) -> LRPResult:
+        if self.kept is not None:
+            return self.kept.columns_of(geometry).lrp(self.classes)
+        return LRPResult.from_matches(matches_by(self, geometry))
 
     def _match(self, geometry: Geometry) -> BoxMatches:
         if self.kept is not None:
