@@ -187,10 +187,8 @@ def _rows_of(
     noun: str, wanted: Ids, known: Ids, columns: _core._CocoTruth, file: str, problems: Problems
 ) -> tuple[Ids, Flags]:
     """Return the row of each annotation's image or category, and whether it exists."""
-    rows = np.searchsorted(known, wanted).astype(np.int64)
-    present = rows < len(known)
-    present[present] = known[rows[present]] == wanted[present]
-
+    rows = _core.rows_of_ids(wanted, known)
+    present = rows >= 0
     plural = "images" if noun == "image" else "categories"
     image = {"image": None} if noun == "image" else {}
     problems.add(f"unknown {noun}", np.flatnonzero(~present).tolist(), lambda at: InputError(
