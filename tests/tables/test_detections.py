@@ -89,7 +89,7 @@ REFUSED = [
     ("runs of a mask out of order", {"masks": some_mask([[1, 0, 1], [0, 1, 2]])}, "runs by row and column"),
     ("an area below 0", {"areas": [-1e-300]}, "an area that is finite and at least 0"),
     ("an area without end", {"areas": [np.inf]}, "an area that is finite and at least 0"),
-    ("an area that is none", {"areas": [np.nan]}, "an area that is finite and at least 0"),
+    ("an area of NaN", {"areas": [np.nan]}, "an area that is finite and at least 0"),
     ("a heatmap of a line", {"heatmaps": [np.array([0.5])]}, "H x W heatmap, but got float64 1"),
     ("a label below", {"labels": [-1]}, "labels from 0 to 1"),
     ("a label above", {"labels": [2]}, "labels from 0 to 1"),

@@ -40,7 +40,7 @@ FORGED: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray], str]] = {
     "a pair of NaN": ("pairs.pPDQ", at(0, np.nan), r"pairs.pPDQ\[0\]: expected a quality between 0 and 1"),
     "a pair of 2": ("pairs.label", at(0, 2.0), r"pairs.label\[0\]: expected a quality between 0 and 1"),
     "a better pair": ("pairs.pPDQ", at(0, 1.0), r"pairs.pPDQ\[0\]: expected the product of spatial and label quality"),
-    "a pair of nobody": ("pairs.detection", at(-1, 4), r"pairs.detection\[.\]: no such row"),
+    "a pair of a missing row": ("pairs.detection", at(-1, 4), r"pairs.detection\[.\]: no such row"),
     "a pair before the first": ("pairs.object", at(0, -1), r"pairs.object\[0\]: no such row"),
     "a pair across images": ("pairs.detection", at(0, 3), r"pairs.detection\[0\]: expected a detection in the image"),
     "pairs out of order": ("pairs.object", at(0, 1), r"pairs.object\[1\]: expected each pair once"),

@@ -183,7 +183,7 @@ BAD_TRUTH: dict[str, tuple[Callable[..., pa.Table], str]] = {
     "category ids twice": (with_word("category_ids", [1, 1]), "the category id 1 is given to several classes"),
     "an object without class": (objects("class", lambda v: [None, *v[1:]]), "image 3: row 1: class: an object has no"),
     "no classes at all": (objects("class", lambda v: [None] * len(v)), "image 3: row 1: class: an object has no class"),
-    "an area that is none": (objects("area", lambda v: [math.nan, *v[1:]]), "row 1: area: .* at least 0, but got nan"),
+    "an area of NaN": (objects("area", lambda v: [math.nan, *v[1:]]), "row 1: area: .* at least 0, but got nan"),
     "an endless area": (objects("area", lambda v: [*v[:2], math.inf]), "row 3: area: .* at least 0, but got inf"),
     "an area below 0": (objects("area", lambda v: [-4.0, *v[1:]]), "row 1: area: .* at least 0, but got -4"),
     "an inverted box": (objects("x1", lambda v: [99.0, *v[1:]]), "image 3: object 0: expected x1 <= x2 and y1 <= y2"),

@@ -451,7 +451,7 @@ def test_truth_of_boxes_is_named(pair: Pair) -> None:
 
 
 FORGED = {
-    "a pair of nobody": ("objects", -1, "overlaps.object[0]: no such row"),
+    "a pair of a missing row": ("objects", -1, "overlaps.object[0]: no such row"),
     "an IoU of 0": ("ious", 0.0, "overlaps.iou[0]: expected above 0, at most 1"),
     "an IoU above 1": ("ious", 1.5, "overlaps.iou[0]: expected above 0, at most 1"),
     "a pair across images": ("detections", 59, "overlaps.detection[0]: expected a detection in the image"),
